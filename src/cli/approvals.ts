@@ -45,18 +45,18 @@ export async function approvalsListCommand({ terminal, flags }: CommandCall): Pr
 
 export type ListedApproval = z.output<typeof approvalSchema>;
 
-/** Enough of a hash to tell calls apart, whatever their clients try. */
+/** Length of the hash in the list, and the shortest prefix that `--hash` accepts: 96 bits in base64url. */
 export const HASH_CHARS = 16;
 
-/** Characters that a terminal shows as nothing, or as something else. */
+/** Characters that a terminal does not display, or displays as a space. */
 const UNSEEN = /(?! )[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]/gu;
 
-/** A text with what cannot be seen in it as JSON escapes it. */
+/** Returns the text with undisplayed characters as JSON escapes. */
 export function visible(text: string): string {
   return text.replaceAll(UNSEEN, (character) => character.split("").map(escapeUnit).join(""));
 }
 
-/** The whole call, with nothing cut and nothing hidden. */
+/** Describes the whole call: nothing is cut, undisplayed characters are escaped. */
 export function describeApproval(approval: ListedApproval): string {
   const { principal, label, kind, name, rule, reason, expiresAtMs, hash } = approval;
   const fields: readonly (readonly [string, string | undefined])[] = [
@@ -79,7 +79,10 @@ function escapeUnit(unit: string): string {
   return `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
 }
 
-/** Who decides is the user of the machine: only the owner of the data folder can reach the server at all. */
+/**
+ * The decision is recorded under the local user: only the owner of the data folder can reach the server's control
+ * socket.
+ */
 export function approvalsDecide(decision: "approve" | "deny"): CommandAction {
   return async ({ terminal, args, flags }) => {
     const [id = ""] = args;
@@ -101,7 +104,10 @@ export function approvalsDecide(decision: "approve" | "deny"): CommandAction {
   };
 }
 
-/** Whether the operator has seen the whole call: its hash says so, or a person at the terminal. */
+/**
+ * Whether the operator has seen the whole call: either `--hash` matches its hash, or a person confirms it on the
+ * terminal.
+ */
 async function isSeen(
   approval: ListedApproval,
   { terminal, hash }: { readonly terminal: Terminal; readonly hash: unknown },

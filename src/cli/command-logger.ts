@@ -9,7 +9,10 @@ import {
 } from "../telemetry/logger.ts";
 import type { Terminal } from "./terminal.ts";
 
-/** The server's logger: as configured, and for a person when a terminal shows it and nobody chose a format. */
+/**
+ * The server's logger. It uses the configured format. On a terminal, when no format is configured, it uses the pretty
+ * format.
+ */
 export function serverLogger(loaded: LoadedConfig, terminal: Terminal): RootLogger {
   const { file, fileMaxBytes: maxBytes, fileKeep: keep } = loaded.config.logging;
   const options = loggerOptions(loaded, terminal);
@@ -24,7 +27,7 @@ export function serverLogger(loaded: LoadedConfig, terminal: Terminal): RootLogg
   return logger;
 }
 
-/** Commands that print a result stay quiet unless something is wrong, or a level was chosen. */
+/** For commands that print a result: logs only warnings and errors, unless a level is configured. */
 export function quietLogger(loaded: LoadedConfig, terminal: Terminal): Logger {
   const { config, sources } = loaded;
   const isChosen = sources.get("logging.level")?.layer !== "default";
@@ -41,8 +44,8 @@ function loggerOptions({ config, sources }: LoadedConfig, terminal: Terminal): L
 const MAX_WAITING_CHARS = 256 * 1024;
 
 /**
- * Lines wait for the end of the turn of the event loop and leave together: one write in place of one for each call.
- * Warnings and errors leave at once, with all that waits: what they announce may be the end of the process.
+ * Collects log lines until the end of the current turn of the event loop and writes them at once: one write instead of
+ * one per line. A warning or an error flushes immediately, because the process may exit right after it.
  */
 export function batchLines(sink: (lines: string) => void): (line: string, level: LoggerLevel) => void {
   let waiting = "";

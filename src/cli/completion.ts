@@ -1,7 +1,7 @@
 import type { CommandCall } from "./command.ts";
 import type { Argument, Command, Option } from "commander";
 
-/** The scripts hold the whole tree, so that a Tab never waits for a process to start. */
+/** The scripts contain the whole command tree, so that completion starts no process. */
 export async function completionCommand({ terminal, root, args }: CommandCall): Promise<number> {
   const nodes = commandNodes(root);
   const [shell] = args;
@@ -17,18 +17,18 @@ export interface CompletionWord {
 }
 
 export interface CompletionOption extends CompletionWord {
-  /** Whether a value follows; its choices where they are known, otherwise files are offered. */
+  /** Whether the option takes a value. Shells complete `choices`, or files when there are none. */
   readonly takesValue: boolean;
   readonly choices: readonly string[];
 }
 
-/** One command, as shells see it: the words that lead there and what may come next. */
+/** One command, as completion needs it: its path and the words that may follow. */
 export interface CompletionNode {
-  /** As in `owlclaw mcp-server start`. */
+  /** For example `owlclaw mcp-server start`. */
   readonly path: string;
   readonly children: readonly CompletionWord[];
   readonly options: readonly CompletionOption[];
-  /** Choices of the positional arguments. */
+  /** Accepted values of the positional arguments. */
   readonly argumentChoices: readonly string[];
 }
 

@@ -4,7 +4,7 @@ import type { LoadOptions } from "../config/load.ts";
 import type { FlagSetting } from "../config/text-layers.ts";
 import { UsageError } from "./command.ts";
 
-/** A flag that sets one key; its help text is the key's own description. */
+/** A flag that sets one key. Its help text is the description of the key. */
 interface KeyFlag {
   readonly flag: string;
   readonly path: string;
@@ -35,7 +35,7 @@ const FLAGS: Readonly<Record<"all" | "common" | "skills", readonly KeyFlag[]>> =
   skills: [SKILLS],
 };
 
-/** What commander hands to an action: values by camel-cased flag name. */
+/** The values that commander passes to an action, by camel-cased flag name. */
 export type FlagValues = Readonly<Record<string, unknown>>;
 
 export function addConfigFlags(command: Command, which: keyof typeof FLAGS): Command {
@@ -75,12 +75,13 @@ export function toLoadOptions(values: FlagValues): LoadOptions {
 function toOption({ flag, path }: KeyFlag): Option {
   const key = findKey(path);
   const option = new Option(flag, key === undefined ? "" : `${key.description}${defaultText(key.defaultValue)}`);
-  // The loader checks the value, since its message also names the fix; here the choices are for help and completion.
+  // The config loader checks the value, because its message names the fix too. The choices here are only for help and
+  // completion.
   if (key !== undefined && key.choices.length > 0) option.argChoices = [...key.choices];
   return option;
 }
 
-/** Only said, not set: a default given to commander would look like a flag that the user wrote. */
+/** Only for the help text. A default passed to commander would look like a flag that the user wrote. */
 function defaultText(value: unknown): string {
   return typeof value === "number" || (typeof value === "string" && value !== "") ? ` Default: ${value}.` : "";
 }
@@ -91,11 +92,11 @@ function fromKeyFlag(keyFlag: KeyFlag, value: unknown): FlagSetting[] {
   if (value === undefined) return [];
   if (!Array.isArray(value)) return [{ path, name, value: typeof value === "string" ? value : "true" }];
   const setting = { path, name, value: value.map(String) };
-  // Who names an origin wants it let in.
+  // An origin that is named by flag also enables CORS.
   return path === "http.cors.origins" ? [{ path: "http.cors.enabled", name, value: "true" }, setting] : [setting];
 }
 
-/** Who asks for the page wants it, whatever the file says; a port alone would not open it. */
+/** `--dashboard` enables the dashboard whatever the file says. A port alone would not enable it. */
 function dashboardFlags(value: unknown): FlagSetting[] {
   if (value === undefined) return [];
   const name = "--dashboard";

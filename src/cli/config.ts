@@ -36,7 +36,8 @@ export async function configInitCommand({ terminal, args, flags }: CommandCall):
   }
   const [file = CONFIG_FILE_NAME] = args;
   try {
-    // The file may get a secret later: nobody else needs to read it. "wx" refuses what is there in one step.
+    // The file may later contain a secret, so only its owner may read it. Flag "wx" fails atomically when the file
+    // exists.
     await writeFile(file, text, { flag: flags["force"] === true ? "w" : "wx", mode: 0o600 });
   } catch (error) {
     if (error instanceof Error && "code" in error && error.code === "EEXIST") {
@@ -44,7 +45,7 @@ export async function configInitCommand({ terminal, args, flags }: CommandCall):
     }
     throw error;
   }
-  // The user asked for this very text. What is changed in it later must be trusted again.
+  // The user requested exactly this text, so it is trusted. A changed file must be trusted again.
   new TrustedFiles(userEnvironment().env).trust(file, text);
   terminal.err(`Wrote ${file}. Check it with: owlclaw mcp-server config validate --config ${file}\n`);
   return 0;
@@ -61,7 +62,7 @@ export async function configValidateCommand({ terminal, flags }: CommandCall): P
   const subject =
     file ?? "No config file was found: the defaults, the environment and the flags are in force. The configuration";
   terminal.out(`${subject} is ${paint("valid", "green", terminal.outColor)}.\n`);
-  // Checking handlers runs their code.
+  // Checking handlers runs their code, so an untrusted configuration must not trigger it.
   const { isTrusted } = loaded;
   if (!isTrusted) terminal.err(untrustedNote(loaded));
   const codes = [
@@ -71,7 +72,7 @@ export async function configValidateCommand({ terminal, flags }: CommandCall): P
   return codes.find((code) => code !== EXIT.ok) ?? EXIT.ok;
 }
 
-/** `orders.ts:14:29: error: …; …`, the form that the problems of skills have too. */
+/** Prints each problem as `orders.ts:14:29: error: …; …`, the format that `checkSkills` uses too. */
 async function checkHandlerFiles(terminal: Terminal, loaded: LoadedConfig): Promise<number> {
   const problems = await checkHandlers(loaded);
   for (const { file, line, column, message, fix } of problems) {
@@ -94,13 +95,16 @@ async function checkSkills(terminal: Terminal, dir: string): Promise<number> {
   return EXIT.failure;
 }
 
-/** For commands that only show or check a file that was found and is not trusted. */
+/** A note for commands that show or check a config file which was found and is not trusted. */
 export function untrustedNote({ file, config }: LoadedConfig): string {
   const handlers = config.handlers.paths.length > 0 ? " Handlers were not loaded." : "";
   return `${file} is not trusted: start refuses it until you have read it and run \`owlclaw mcp-server trust\`.${handlers}\n`;
 }
 
-/** Loads every handler as a server would, beside the tools that it would have, and says what keeps some from being served. */
+/**
+ * Loads every handler as the server does, together with the built-in tools, and returns the problems that keep handlers
+ * from being served.
+ */
 export async function checkHandlers({
   config,
   volumes,

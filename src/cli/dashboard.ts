@@ -3,7 +3,7 @@ import { type CommandCall, UsageError } from "./command.ts";
 import { toLoadOptions } from "./config-flags.ts";
 import { jsonText } from "./text.ts";
 
-/** Says where operators look. The link goes to stdout, so that it can be handed to whatever opens it. */
+/** Prints where the dashboard is served. The link goes to stdout, so that scripts can pass it to a browser. */
 export async function dashboardCommand({ terminal, flags }: CommandCall): Promise<number> {
   const { config } = await loadConfig(toLoadOptions(flags));
   const { dashboardAddresses } = await import("../operator/control-client.ts");

@@ -11,7 +11,7 @@ import { jsonText, paint, type Style } from "./text.ts";
 
 const STYLE: Readonly<Record<DoctorCheck["status"], Style>> = { ok: "green", warning: "yellow", failed: "red" };
 
-/** Looks at everything that a server needs here, and ends by having one run a tool. */
+/** Checks everything that a server needs on this machine. The last check starts a server and calls a tool. */
 export async function doctorCommand({ terminal, flags }: CommandCall): Promise<number> {
   const options = toLoadOptions(flags);
   const { loaded, checks } = await checkConfig(options);
@@ -39,7 +39,7 @@ async function checkConfig(
   }
 }
 
-/** Without a good configuration only the machine can be looked at. */
+/** Without a valid configuration only the machine is checked. */
 async function looksFor(
   loaded: LoadedConfig | undefined,
   options: LoadOptions,
@@ -67,14 +67,17 @@ async function looksFor(
   return [...looks, endToEndProbe(config, serverCommand(loaded, options))];
 }
 
-/** Containers and virtual machines bring their own programs. */
+/** Containers and virtual machines contain their own programs, so the programs of the host do not matter to them. */
 function hostUse({ sandbox: { enabled, runtime } }: LoadedConfig["config"]): HostUse {
   if (!enabled) return "none";
   if (runtime === "auto") return "possible";
   return runtime === "bubblewrap" ? "needed" : "none";
 }
 
-/** This program again, with the same configuration, over stdio and under a name of its own in the ledger. */
+/**
+ * The command line that starts this program with the same configuration over stdio. Its ledger rows have the client
+ * `doctor`.
+ */
 function serverCommand({ file }: LoadedConfig, { flags = [] }: LoadOptions): readonly string[] {
   const [, main = ""] = process.argv;
   const settings = flags
@@ -82,7 +85,7 @@ function serverCommand({ file }: LoadedConfig, { flags = [] }: LoadOptions): rea
     .flatMap(({ path, value }) => ["--set", `${path}=${typeof value === "string" ? value : JSON.stringify(value)}`]);
   const config = file === undefined ? ["--no-config"] : ["--config", file];
   const start = ["mcp-server", "start", "--transport", "stdio", "--set", "stdio.clientId=doctor"];
-  // Nobody may be there to say yes to a call that needs it.
+  // A call that needs approval is denied after one second: no operator may be available.
   const impatient = ["--set", "governance.approvalTimeoutSeconds=1"];
   return [process.execPath, ...process.execArgv, main, ...start, ...config, ...settings, ...impatient];
 }

@@ -10,17 +10,17 @@ import {
 } from "jsonc-parser/lib/esm/main.js";
 
 export interface ServerPlace {
-  /** The key that holds servers by name. */
+  /** The key of the object that contains the servers by name. */
   readonly key: string;
   readonly name: string;
 }
 
-/** Some clients write comments and commas at the end into these files; both stay. */
+/** Some clients write comments and trailing commas into these files. Both are kept. */
 const LENIENT = { allowTrailingComma: true, disallowComments: false, allowEmptyContent: true };
 
 /**
- * The text with the server in it, or out of it when `entry` is undefined. Everything else stays as it is, letter for letter.
- * @throws Error that says what is wrong with the file.
+ * Adds or replaces the server entry; removes it when `entry` is undefined. Everything else in the text stays unchanged.
+ * @throws Error with the reason when the file cannot be edited.
  */
 export function editClientConfig(text: string, { key, name }: ServerPlace, entry: object | undefined): string {
   const tree = readTree(text);
@@ -46,7 +46,7 @@ function readTree(text: string): Node | undefined {
   throw new Error(`it is no valid JSON (${printParseErrorCode(first.error)} in line ${line})`);
 }
 
-/** In front of all others: what stands behind a member, a comment for example, is that member's own. */
+/** Inserts the member as the first one: a comment behind a member belongs to that member. */
 function inserted(text: string, parent: Node, member: object): string {
   const step = /\n([ \t]+)\S/.exec(text)?.[1] ?? "  ";
   const outer = indentAt(text, parent.offset);
@@ -69,7 +69,7 @@ function pretty(value: object, step: string, outer: string): string {
   return JSON.stringify(value, null, step).replaceAll("\n", `\n${outer}`);
 }
 
-/** The white space that the line with this place begins with. */
+/** The white space at the start of the line that contains this offset. */
 function indentAt(text: string, offset: number): string {
   const line = text.slice(text.lastIndexOf("\n", offset - 1) + 1, offset);
   return /^[ \t]*/.exec(line)?.[0] ?? "";

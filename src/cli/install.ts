@@ -70,7 +70,10 @@ async function isWanted(terminal: Terminal): Promise<boolean> {
   return askYesOrNo("Write this?");
 }
 
-/** In one step, so that a client that reads it at the same time finds the old or the new; the old one stays beside it. */
+/**
+ * Replaces the file atomically, so that a client that reads it sees the old or the new content. A backup of the old
+ * file is kept beside it.
+ */
 async function replace(options: {
   readonly file: string;
   readonly before: string;
@@ -111,16 +114,19 @@ function places(): InstallPaths {
   return { homeFolder, settingsFolder, projectFolder: process.cwd() };
 }
 
-/** This very program, in a form that holds tomorrow too: clients start without the PATH of a shell. */
+/**
+ * The command that starts this program. It has absolute paths where possible, because clients start servers without the
+ * PATH of a shell.
+ */
 function serverEntry(flags: FlagValues): ServerEntry {
   const config = flags["config"];
-  // Clients start it in the folder of a project: a configuration file that lies there must not count.
+  // Clients start the server in the folder of a project. A configuration file in that folder must be ignored.
   const more = typeof config === "string" ? ["--config", resolve(config)] : ["--no-config"];
   const start = ["mcp-server", "start", ...more];
   const main = resolve(process.argv[1] ?? "");
-  // What npx has in its cache may be gone tomorrow.
+  // npx may delete packages from its cache, so the entry must not contain their paths.
   if (main.includes(`${sep}_npx${sep}`)) {
-    // A file of the project is for other users too, and has no path of this machine.
+    // A project file is shared with other users, so it must not contain a path of this machine.
     const prefix = flags["scope"] === "project" ? [] : ["--prefix", npxFolder()];
     return { command: "npx", args: [...prefix, "-y", `owlclaw@${PACKAGE_VERSION}`, ...start] };
   }
@@ -129,12 +135,15 @@ function serverEntry(flags: FlagValues): ServerEntry {
   return { command: process.execPath, args: [main, ...start] };
 }
 
-/** An empty folder of this user's: npx would otherwise run a package, and obey an `.npmrc`, that lies in the folder of a project. */
+/**
+ * An empty folder of this user. Without it npx could run a package from the folder of a project, or read an `.npmrc`
+ * there.
+ */
 function npxFolder(): string {
   return join(defaultDataFolder(userEnvironment().env), "npx");
 }
 
-/** How a client starts a server over stdio. */
+/** The command with which a client starts a server over stdio. */
 export interface ServerEntry {
   readonly command: string;
   readonly args: readonly string[];
@@ -144,13 +153,13 @@ export type Scope = "user" | "project";
 
 export interface InstallPaths {
   readonly homeFolder: string;
-  /** Where programs keep their settings: `~/.config`, or what the system has in its stead. */
+  /** Where programs keep their settings: `~/.config`, or its equivalent on other systems. */
   readonly settingsFolder: string;
   readonly projectFolder: string;
 }
 
 interface InstallClient {
-  /** The key that holds servers by name. */
+  /** The key of the object that contains the servers by name. */
   readonly key: string;
   readonly fileOf: Readonly<Partial<Record<Scope, (places: InstallPaths) => string>>>;
   readonly toEntry?: (entry: ServerEntry) => object;
@@ -201,7 +210,7 @@ const CLIENTS: Readonly<Record<string, InstallClient>> = {
 
 export const CLIENT_NAMES: readonly string[] = Object.keys(CLIENTS);
 
-/** Where a client keeps its servers, and in which form. */
+/** The file in which a client keeps its servers, and the form of an entry. */
 export interface InstallTarget {
   readonly file: string;
   readonly key: string;

@@ -5,7 +5,7 @@ import { addConfigFlags } from "./config-flags.ts";
 
 type Runs = (command: Command, load: () => Promise<CommandAction>) => void;
 
-/** `ledger list|show|export|verify|acknowledge|stats`. They work beside running servers. */
+/** `ledger list|show|export|verify|acknowledge|stats`. They can be used while servers run. */
 export function addLedger(server: Command, runs: Runs, examples: (...lines: readonly string[]) => string): void {
   const ledger = server.command("ledger").description("Looks into the record of every call, and checks it.");
 
@@ -71,7 +71,7 @@ function addAcknowledge(ledger: Command, runs: Runs, examples: (...lines: readon
   runs(acknowledge, async () => (await import("./ledger.ts")).ledgerAcknowledgeCommand);
 }
 
-/** `stats`: the same figures, where people look for them. */
+/** `stats`: the same as `ledger stats`. */
 export function addStats(server: Command, runs: Runs, examples: (...lines: readonly string[]) => string): void {
   const stats = withFilters(addConfigFlags(server.command("stats"), "common"))
     .description("Adds up calls and costs by client, tool and day.")

@@ -20,7 +20,7 @@ import { loadLedgerKeys } from "../governance/ledger/keys.ts";
 import type { LedgerHead } from "../governance/ledger/ledger.ts";
 import type { VerifyReport } from "../governance/ledger/verify.ts";
 
-/** Opens the ledger that the flags lead to, for as long as `act` takes. */
+/** Opens the ledger of the configuration that the flags select, calls `act`, and closes the ledger. */
 export async function withLedger<T>(
   flags: FlagValues,
   act: (reader: LedgerReader, place: LedgerLocation) => Promise<T>,
@@ -92,7 +92,7 @@ function toCells(row: LedgerRow): string[] {
   ];
 }
 
-/** Micro-units as units, without zeros that say nothing: 1500000 is 1.5. */
+/** Micro-units as units, without trailing zeros: 1500000 is 1.5. */
 export function formatCost(micros: number): string {
   return String(micros / 1_000_000);
 }
@@ -125,7 +125,7 @@ export async function ledgerExportCommand({ terminal, flags }: CommandCall): Pro
   await withLedger(flags, async (reader) => {
     const pages = exportRows(reader, { format, filter });
     if (typeof output === "string") {
-      // Arguments and results are in it: for nobody else to read.
+      // The export contains arguments and results of calls, so only its owner may read the file.
       await pipeline(Readable.from(pages), createWriteStream(output, { mode: 0o600 }));
       return;
     }
@@ -137,14 +137,14 @@ export async function ledgerExportCommand({ terminal, flags }: CommandCall): Pro
   return 0;
 }
 
-/** A reader that is slower than the disk must not fill the memory. */
+/** Waits until stdout is flushed: with a slow consumer, pages would otherwise fill the memory. */
 function flushed(): Promise<void> {
   return new Promise((resolve) => process.stdout.write("", () => resolve()));
 }
 
 const MAX_NAME_CHARS = 200;
 
-/** Appends the acknowledgement to the chain, beside running servers. */
+/** Appends the acknowledgement to the chain. Running servers need not be stopped. */
 export async function ledgerAcknowledgeCommand({ terminal, args, flags }: CommandCall): Promise<number> {
   const seq = wholeNumber("row", args[0], Number.MAX_SAFE_INTEGER);
   const by = withoutTerminalControls(String(flags["by"])).trim();
@@ -207,13 +207,13 @@ function describe(report: VerifyReport, color: boolean): string {
   return `${withoutTerminalControlsKeepingColor(lines, verdict)}\n`;
 }
 
-/** Only the first line holds colours of our own. */
+/** Only the verdict at the start of the first line contains colours. */
 function withoutTerminalControlsKeepingColor([first = "", ...others]: readonly string[], verdict: string): string {
   const rest = withoutTerminalControls(first.slice(verdict.length));
   return [`${verdict}${rest}`, ...others.map(withoutTerminalControls)].join("\n");
 }
 
-/** More lines than this nobody reads; --json has them all. */
+/** The table is limited to this number of rows; `--json` prints all. */
 const SHOWN = 20;
 
 export async function ledgerStatsCommand({ terminal, flags }: CommandCall): Promise<number> {

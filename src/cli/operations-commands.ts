@@ -22,7 +22,7 @@ export function addDashboard(server: Command, runs: Runs, examples: Examples): v
   runs(dashboard, async () => (await import("./dashboard.ts")).dashboardCommand);
 }
 
-/** `pause` and `resume`: the switch that stops clients. */
+/** `pause` and `resume`: refuse the calls of a client, or of all clients, until they are resumed. */
 export function addPause(server: Command, runs: Runs, examples: Examples): void {
   const pause = addConfigFlags(server.command("pause"), "common")
     .description(

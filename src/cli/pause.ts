@@ -6,7 +6,10 @@ import { renderTable } from "./table.ts";
 import type { Terminal } from "./terminal.ts";
 import { jsonText } from "./text.ts";
 
-/** Without a client and without --all it only says who is paused: nobody stops everybody by mistake. */
+/**
+ * Without a client and without `--all` it only lists the paused clients, so that a missing argument does not pause all
+ * clients.
+ */
 export async function pauseCommand({ terminal, args, flags }: CommandCall): Promise<number> {
   const [client] = args;
   const { config } = await loadConfig(toLoadOptions(flags));

@@ -30,7 +30,7 @@ interface Change extends Held {
   readonly rule: string;
 }
 
-/** A call of which nobody can say what would become of it: the ledger does not keep what that depends on. */
+/** A call whose outcome cannot be determined, because it depends on data that the ledger does not record. */
 interface Unknown extends Held {
   readonly dependsOn: "claims" | "arguments" | "groups";
 }
@@ -96,7 +96,7 @@ async function compare({ policy, server }: PolicySession, row: LedgerRow): Promi
   const { wasUnjudged, isMissed, ...call } = await recordedCall(server, row);
   const supposed = { client: principal, groups, claims: {}, label: label ?? undefined, ...call };
   const { decision, rule, visible, lookedAt } = explain(policy, supposed);
-  // Over stdio nobody has claims.
+  // Over stdio callers have no claims.
   if (lookedAt.includes("claims") && transport !== "stdio") return { ...held, dependsOn: "claims" };
   if (isMissed(lookedAt)) return { ...held, dependsOn: "arguments" };
   if (groups.length >= MAX_GROUP_FLAGS) return { ...held, dependsOn: "groups" };
@@ -110,12 +110,12 @@ function flagsOf(flags: string): readonly string[] {
 }
 
 /**
- * What the policy's rules said. Refusals by a count or by a broken store do not tell, nor do calls that waited for their
- * client: they came again.
+ * What the rules of the policy decided. Undefined for refusals by a limit or by a failed store, which say nothing about
+ * the rules, and for suspended calls, which the client sent again.
  */
 function decisionOf({ decision, rule, flags, outcome, result }: LedgerRow): Explanation["decision"] | undefined {
   if (outcome === "suspended") return undefined;
-  // Whoever was asked, and whatever they said: the policy wanted a yes.
+  // The policy required approval. Who was asked, and the decision, do not matter here.
   if (flagsOf(flags).includes(CONFIRMED_FLAG) || rule.endsWith(".confirm")) return "confirm";
   if (decision !== "deny") return "allow";
   if (result.includes(UNAPPROVED_MESSAGE)) return "confirm";
@@ -137,19 +137,19 @@ async function* rowsOf(reader: LedgerReader, filter: Parameters<LedgerReader["li
 type Server = Pick<LocalServer, "named">;
 type Fields = Readonly<Record<string, unknown>>;
 
-/** A call of the ledger as rules would see it now, as far as the ledger kept it. */
+/** A call from the ledger as rules would see it now, as far as the ledger recorded it. */
 export interface RecordedCall extends SupposedCall {
-  /** It failed at its arguments, or nobody had its name: no rule has looked at its arguments. */
+  /** The call failed validation of its arguments, or its name was unknown, so no rule has evaluated its arguments. */
   readonly wasUnjudged: boolean;
-  /** Whether a rule looked at an argument of which something is missing. */
+  /** Whether a rule read an argument that is not recorded in full. */
   readonly isMissed: (lookedAt: readonly string[]) => boolean;
 }
 
-/** What the ledger writes in the place of what it leaves out. */
+/** The marks that the ledger writes in place of omitted data. */
 const DAMAGE =
   /\[redacted\]|… \[\d+ (?:characters|items)\]|\[cut\]|\[too deep\]|\[\d+ bytes\]|\[base64, \d+ characters\]|"…":/;
 
-/** What a call fails with before it comes to rules that look at its arguments. */
+/** Errors of a call before any rule evaluates its arguments. */
 const EARLY_ERRORS: ReadonlySet<string | null> = new Set([
   "invalid_arguments",
   "invalid_params",
@@ -163,7 +163,7 @@ export async function recordedCall(server: Server, row: LedgerRow): Promise<Reco
   const fields: Fields = isObject(parsed) ? parsed : {};
   const damaged = Object.keys(fields).filter((name) => DAMAGE.test(JSON.stringify(fields[name])));
   const found = await findCall(server, row, { fields, damaged });
-  // Operations that are neither tools nor reads give rules what they record.
+  // For operations that are neither tools nor reads, rules see the arguments as recorded.
   const call: SupposedCall = found ?? { subject: server.named.subject(qualified(row, row.name)), args: fields };
   const isUnknown = !isObject(parsed) || "…" in fields || (call.mistake !== undefined && damaged.length > 0);
   const { args, isMissed } = watchedCall(call.args, damaged);
@@ -180,7 +180,10 @@ interface Recorded {
   readonly damaged: readonly string[];
 }
 
-/** What is damaged may not be valid any more. The rest may be without it, with the defaults of what was not sent. */
+/**
+ * Finds the called tool or resource. When damaged arguments fail validation, the others are validated without them, to
+ * fill in defaults of arguments that were not sent.
+ */
 async function findCall(
   { named }: Server,
   row: LedgerRow,
@@ -195,7 +198,9 @@ async function findCall(
   return { ...rest, args: { ...rest.args, ...Object.fromEntries(entries.filter(([key]) => damaged.includes(key))) } };
 }
 
-/** A name is cut sooner than arguments are. */
+/**
+ * The ledger cuts names to fewer characters than arguments, so the URI in the arguments may be longer than the name.
+ */
 function calledName(row: LedgerRow, { uri }: Fields): string {
   const { kind, called_as: calledAs } = row;
   return kind === "resource" && typeof uri === "string" && uri.startsWith(calledAs) ? uri : qualified(row, calledAs);
@@ -205,7 +210,7 @@ function qualified({ kind }: LedgerRow, name: string): string {
   return kind === "prompt" ? `prompt:${name}` : name;
 }
 
-/** The arguments as rules see them and, beside them, as they were sent. */
+/** The arguments as rules see them, with the arguments as sent beside them. */
 function watchedCall(judged: unknown, damaged: readonly string[]): Watched {
   const seen = watched(judged, damaged);
   const sent = isObject(judged) ? watched(sentOf(judged), damaged) : seen;
@@ -217,12 +222,12 @@ interface Watched {
   readonly isMissed: () => boolean;
 }
 
-/** The arguments, which remember whether somebody looked at one that is not whole. */
+/** The arguments, with a record of whether a rule read one that is not recorded in full. */
 function watched(judged: unknown, damaged: readonly string[]): Watched {
   let isMissed = false;
   const args = {};
   for (const [name, value] of Object.entries(isObject(judged) ? judged : {})) {
-    // Those of a URI are read from it, and have other names than what was recorded.
+    // Arguments from a URI template have other names than the recorded argument, so their values are checked too.
     const isDamaged = damaged.includes(name) || (typeof value === "string" && DAMAGE.test(value));
     const get = (): unknown => {
       isMissed ||= isDamaged;
@@ -237,7 +242,7 @@ function isObject(value: unknown): value is Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** For what the ledger kept: arguments that were cut are no JSON any more. */
+/** Arguments that the ledger has cut are not valid JSON any more. */
 export function parseJson(text: string, otherwise: unknown): unknown {
   try {
     return JSON.parse(text);

@@ -17,7 +17,7 @@ export interface PolicySession {
   readonly server: Pick<LocalServer, "named">;
 }
 
-/** The policy, and the tools that it speaks of; nothing is started and nothing recorded. */
+/** Loads the policy and the tools that it refers to. It starts no server and records nothing. */
 export async function withPolicy<T>(
   { terminal, flags }: CommandCall,
   candidate: string | undefined,

@@ -14,7 +14,7 @@ export interface ProgramOptions {
   readonly finish: (exitCode: number) => void;
 }
 
-/** The tree of commands. What a command does is loaded when it runs, so that start-up pays for nothing else. */
+/** Builds the command tree. The code of a command is loaded only when it runs, which keeps the start fast. */
 export function buildProgram({ terminal, finish }: ProgramOptions): Command {
   const root = new Command("owlclaw").description("A governed sandbox for AI agents, served over MCP.");
   root

@@ -6,7 +6,7 @@ import { ConfigError } from "../config/config-error.ts";
 import { isOwlError } from "../errors/owl-error.ts";
 import { paint, withoutTerminalControls } from "./text.ts";
 
-/** Runs one command line and says how it ended. */
+/** Runs one command line and returns its exit code. */
 export async function run(argv: readonly string[], terminal: Terminal): Promise<number> {
   let exitCode: number = EXIT.ok;
   const program = buildProgram({ terminal, finish: (code) => (exitCode = code) });
@@ -14,19 +14,19 @@ export async function run(argv: readonly string[], terminal: Terminal): Promise<
     await program.parseAsync(argv, { from: "user" });
     return exitCode;
   } catch (error) {
-    // Commander has said its part already; help and version are no failures.
+    // Commander has already printed its message. Help and version are not failures.
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
     return reportFailure(error, terminal);
   }
 }
 
-/** The command line of this very process, to its end. */
+/** Runs the command line of this process and exits. */
 export async function runProcess(): Promise<void> {
   surviveClosedPipes();
   await exitFlushed(await run(process.argv.slice(2), processTerminal()));
 }
 
-/** Says what went wrong and what to do, without a stack; returns the exit code. */
+/** Prints the error and its hint, without a stack trace. Returns the exit code. */
 export function reportFailure(error: unknown, terminal: Terminal): number {
   const isUsers = error instanceof ConfigError || error instanceof UsageError;
   const message = error instanceof Error ? error.message : String(error);

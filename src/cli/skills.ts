@@ -9,7 +9,7 @@ import type { Skill } from "../skills/load-skill.ts";
 import { searchSkills } from "../skills/skill-search.ts";
 import { renderTable } from "./table.ts";
 
-/** The configured skills, as they are on the disk now. */
+/** Reads the configured skills from disk. */
 export async function openSkills({ flags }: CommandCall): Promise<SkillLibrary> {
   const { config } = await loadConfig(toLoadOptions(flags));
   if (config.skills.dir === "")
@@ -82,7 +82,7 @@ function summary({ uri, category, metadata, manifestBytes, modifiedMs, files }: 
   };
 }
 
-/** Exit code 1 when something is not served; warnings alone are no failure. */
+/** Exit code 1 when a skill or file is not served. Warnings alone are not a failure. */
 export async function skillsValidateCommand(call: CommandCall): Promise<number> {
   const { terminal, flags } = call;
   const { skills, problems, dir } = await openSkills(call);

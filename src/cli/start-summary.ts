@@ -1,14 +1,14 @@
 import type { LoadedConfig } from "../config/load.ts";
 import type { SandboxHealth } from "../sandbox/sandbox-runtime.ts";
 
-/** What only the running server knows. */
+/** Facts that only the running server knows. */
 export interface StartFacts {
   readonly version: string;
-  /** Where it listens, on HTTP. */
+  /** The URL of the server, on HTTP. */
   readonly url?: string;
-  /** Absent when they are switched off. */
+  /** Absent when sandboxes are disabled. */
   readonly sandboxes?: SandboxHealth | undefined;
-  /** Shown to a person only: the link opens it. */
+  /** Shown only to a person at a terminal, because the link gives access. */
   readonly dashboard?: { readonly url: string; readonly link?: string | undefined } | undefined;
 }
 
@@ -19,7 +19,7 @@ export interface StartSummary {
   readonly lines: readonly string[];
 }
 
-/** The address and the choices that matter. It is made from named facts, so that no secret can slip in. */
+/** The address and the main settings. Every field is picked by name, so that no secret gets into the summary. */
 export function startSummary(
   { config, file }: LoadedConfig,
   { version, url, sandboxes, dashboard }: StartFacts,
@@ -61,7 +61,9 @@ function pageLines(dashboard: StartFacts["dashboard"]): string[] {
   return [`  ${"dashboard".padEnd(20)} ${link === undefined ? url : `${link} (opens once, within 10 minutes)`}`];
 }
 
-/** What runs sandboxes, and what they may: for whoever wonders later what was promised. */
+/**
+ * The runtime of sandboxes, their limits, network and volumes, so that the log documents the settings of each start.
+ */
 function sandboxFields(
   { limits, template, network, volumes }: Config["sandbox"],
   health: SandboxHealth | undefined,

@@ -7,7 +7,7 @@ import { toLoadOptions } from "./config-flags.ts";
 import { startSummary } from "./start-summary.ts";
 import type { Terminal } from "./terminal.ts";
 
-/** On stdio, stdout belongs to the protocol from here on: everything this command says goes to stderr. */
+/** On stdio, stdout is reserved for the protocol. This command prints everything to stderr. */
 export async function startCommand({ terminal, flags }: CommandCall): Promise<number> {
   const loaded = await loadTrusted(toLoadOptions(flags), terminal);
   const logger = serverLogger(loaded, terminal);
@@ -18,7 +18,7 @@ export async function startCommand({ terminal, flags }: CommandCall): Promise<nu
     },
   );
   const { url, sandboxes } = server;
-  // The link opens the page: it is for the eyes of a person, and no log is to keep it.
+  // The link gives access to the dashboard, so it is shown on a terminal only and never logged.
   const dashboard = terminal.errIsTty ? server.dashboard?.() : undefined;
   const facts = { version: PACKAGE_VERSION, sandboxes, dashboard, ...(url === undefined ? {} : { url }) };
   const { fields, lines } = startSummary(loaded, facts);
@@ -27,7 +27,7 @@ export async function startCommand({ terminal, flags }: CommandCall): Promise<nu
   return server.closed;
 }
 
-/** On a terminal the user is asked about a file that was found and is not trusted; elsewhere the start is refused. */
+/** For an untrusted config file that was found, it asks the user on a terminal; elsewhere the start fails. */
 async function loadTrusted(options: LoadOptions, terminal: Terminal): Promise<LoadedConfig> {
   try {
     return await loadConfig(options);
@@ -68,7 +68,7 @@ const SOCKET_PROBLEM = {
   fix: "choose a path in an existing folder of this user, of at most 107 bytes",
 } as const;
 
-/** A socket that cannot be opened is a setting to change; any other failure stays what it is. */
+/** Turns the failure to open a socket into a configuration error. Any other error is returned unchanged. */
 export function explainListenProblem(error: unknown, { config, sources }: LoadedConfig): unknown {
   const problem = REASONS[listenErrorCode(error) ?? ""];
   if (problem === undefined) return error;

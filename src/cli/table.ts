@@ -10,7 +10,7 @@ export interface TableOptions {
 const GAP = 2;
 const MIN_LAST_WIDTH = 12;
 
-/** A table whose last column gives way first when the terminal is narrow, and then the widest of the others. */
+/** Renders a table. On a narrow terminal the last column shrinks first, then the widest of the others. */
 export function renderTable({ columns, rows, width, color }: TableOptions): string {
   const cells = [columns, ...rows].map((row) =>
     columns.map((_, index) => toLine(row[index] ?? "", Number.POSITIVE_INFINITY)),

@@ -18,9 +18,9 @@ import { openEgress } from "../sandbox/open-egress.ts";
 import { openRuntime } from "../sandbox/open-runtime.ts";
 import { renderTable } from "./table.ts";
 
-/** What a package manager installs from a file. */
+/** File types that a package manager can install. */
 const PACKAGE_FILE = /\.(whl|tar\.gz|tgz|zip)$/;
-/** A path, and not a name in a registry or an address. */
+/** A path, as opposed to a package name in a registry or a URL. */
 const LOCAL_PATH = /^(?:\.{1,2}$|\.{0,2}\/|~|file:)/;
 const MIB = 1024 ** 2;
 
@@ -78,7 +78,7 @@ function toRecipe(name: string, flags: CommandCall["flags"]): TemplateRecipe {
   };
 }
 
-/** A package on this machine travels into the sandbox and is named there by its base name. */
+/** A package file of this machine is copied into the sandbox, where its base name identifies it. */
 function toSpec(text: string): { readonly spec: string; readonly file?: string } {
   if (text.startsWith("-")) throw new UsageError(`"${text}" is no package: options of pip and npm are not taken`);
   if (/[\0\r\n]/.test(text)) throw new UsageError(`${JSON.stringify(text)} is no package`);
@@ -88,7 +88,7 @@ function toSpec(text: string): { readonly spec: string; readonly file?: string }
   return { spec: text };
 }
 
-/** Nothing else of this machine is in the sandbox that builds: the package managers would not find it there. */
+/** The sandbox that builds sees no other files of this machine, so the package managers would not find the path. */
 function whyNoPackage(text: string, found: Stats | undefined): string {
   if (found === undefined) return `there is no file "${text}"`;
   if (found.isDirectory())
@@ -133,7 +133,7 @@ export interface WorkshopOptions {
   readonly signal: AbortSignal;
 }
 
-/** Opens what building needs, without a server, and closes it again. */
+/** Opens the runtime and the network for a build, without a server, and closes them again. */
 export async function buildInWorkshop(options: WorkshopOptions): Promise<BuildResult> {
   const { logger, recipe, onOutput, signal } = options;
   const { sandbox, guest } = options.config;

@@ -1,15 +1,15 @@
 import { createInterface } from "node:readline/promises";
 
-/** Where a command writes. Results go to stdout, everything said to a person to stderr. */
+/** The output of a command. Results go to stdout, messages to stderr. */
 export interface Terminal {
   readonly out: (text: string) => void;
   readonly err: (text: string) => void;
   readonly outIsTty: boolean;
   readonly errIsTty: boolean;
-  /** Colours are wanted: a terminal that has them, and `NO_COLOR` is not set. */
+  /** Whether to use colours: the terminal supports them, and `NO_COLOR` is not set. */
   readonly outColor: boolean;
   readonly errColor: boolean;
-  /** Columns of the terminal; unlimited when the output goes elsewhere. */
+  /** Columns of the terminal; infinite when stdout is not a terminal. */
   readonly width: number;
 }
 
@@ -27,19 +27,19 @@ export function processTerminal(): Terminal {
   };
 }
 
-/** JSON does not escape these. Colours of our own need none of them. */
+/** Replaces control characters that JSON does not escape. The colours of this program do not use them. */
 function withoutHiddenControls(text: string): string {
   return text.replace(/[\u0080-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "\ufffd");
 }
 
-/** A terminal that does not know its size says 0. */
+/** A terminal with an unknown size reports 0. */
 function columnsOf({ columns }: NodeJS.WriteStream): number {
   return columns > 0 ? columns : 80;
 }
 
 /**
- * A reader that goes away (`owlclaw … | head`) is a normal end for a command that prints.
- * Log lines that nobody reads any more are dropped.
+ * A closed stdout (`owlclaw … | head`) is a normal end of a command that prints. Log lines for a closed stderr are
+ * dropped.
  */
 export function surviveClosedPipes(): void {
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
@@ -49,7 +49,7 @@ export function surviveClosedPipes(): void {
   process.stderr.on("error", () => {});
 }
 
-/** Ends the process when everything written has left it, whatever timers or sockets a handler left behind. */
+/** Exits when stdout and stderr are flushed. Timers and sockets that a handler left open do not delay the exit. */
 export async function exitFlushed(code: number): Promise<void> {
   process.exitCode = code;
   await Promise.all(
@@ -58,7 +58,7 @@ export async function exitFlushed(code: number): Promise<void> {
   process.exit(code);
 }
 
-/** Asks on the terminal. Anything but yes is no. */
+/** Asks on the terminal. Any answer other than yes means no. */
 export async function askYesOrNo(question: string): Promise<boolean> {
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
   try {

@@ -46,7 +46,7 @@ function renderResult({ content, structuredContent }: ToolResult, isTty: boolean
   const blocks = content.map(renderBlock);
   if (blocks.length === 0 && structuredContent !== undefined) blocks.push(JSON.stringify(structuredContent, null, 2));
   const text = blocks.map((block) => (block.endsWith("\n") ? block : `${block}\n`)).join("");
-  // Into a pipe or a file the bytes go as they are; a terminal must not obey them.
+  // A pipe or a file gets the text unchanged. On a terminal control characters are replaced.
   return isTty ? withoutTerminalControls(text) : text;
 }
 
@@ -66,7 +66,7 @@ function renderBlock(block: ContentBlock): string {
   }
 }
 
-/** Opens what the server would serve, without any transport, for as long as `use` needs it. */
+/** Opens the capabilities of the server without a transport, for the duration of `use`. */
 export async function withLocalServer<T>(
   { terminal, flags }: CommandCall,
   use: (server: LocalServer) => Promise<T>,

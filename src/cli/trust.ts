@@ -7,7 +7,10 @@ import { type Terminal, askYesOrNo } from "./terminal.ts";
 import { type CommandCall, EXIT } from "./command.ts";
 import { paint, withoutTerminalControls } from "./text.ts";
 
-/** Shows a configuration file, or what changed in it, and records that this user trusts exactly that content. */
+/**
+ * Shows a configuration file, or its changes since it was trusted, and records that this user trusts exactly this
+ * content.
+ */
 export async function trustCommand({ terminal, args, flags }: CommandCall): Promise<number> {
   const file = resolve(args[0] ?? CONFIG_FILE_NAME);
   const trusted = new TrustedFiles(userEnvironment().env);
@@ -34,11 +37,11 @@ export async function trustCommand({ terminal, args, flags }: CommandCall): Prom
 export interface ShownFile {
   readonly file: string;
   readonly text: string;
-  /** What was trusted before. */
+  /** The content that was trusted before. */
   readonly trustedText: string | undefined;
 }
 
-/** Records the very text that it has shown: the file may change while the user reads. */
+/** Records the text that was shown, not the file: the file may change while the user reads. */
 export async function askForTrust(terminal: Terminal, shown: ShownFile): Promise<boolean> {
   showFile(terminal, shown);
   const isTrusted = await askYesOrNo("It may start programs as you and lift every rule. Trust it?");
@@ -53,7 +56,7 @@ function showFile(terminal: Terminal, { file, text, trustedText }: ShownFile): v
 
 const CONTEXT_LINES = 2;
 
-/** One change in the middle of a text: what is the same before and after it is left out, but for a few lines. */
+/** Shows the changed lines between the common start and the common end of two texts, with a few lines of context. */
 export function lineDiff(before: string, after: string, color: boolean): string {
   const [old, fresh] = [toLines(before), toLines(after)];
   let head = 0;

@@ -3,14 +3,14 @@ import type { ConfigIssue, ConfigLayer } from "./config-error.ts";
 import { CONFIG_KEYS, type ConfigKey, envName } from "./keys.ts";
 import { showValue } from "./mask.ts";
 
-/** Where a value was written. */
+/** Where a value was set. */
 export interface Origin {
   readonly layer: ConfigLayer;
-  /** `mcp-server.yaml:12:3`, `MCP_SERVER_PORT`, `--port`. */
+  /** For example `mcp-server.yaml:12:3`, `MCP_SERVER_PORT`, `--port`. */
   readonly source: string;
 }
 
-/** A value that one layer proposes for a key. */
+/** A value that one layer sets for a key. */
 export interface Candidate {
   readonly key: ConfigKey;
   readonly value: unknown;
@@ -22,7 +22,10 @@ export interface LayerValues {
   readonly issues: readonly ConfigIssue[];
 }
 
-/** Every layer's values are checked, so that an error below an override does not wait for the day the override goes away. */
+/**
+ * Validates a value of any layer, also one that a higher layer overrides: its error must not appear only when the
+ * override is removed.
+ */
 export function checkCandidate({ key, value, origin }: Candidate): ConfigIssue[] {
   const result = key.schema.safeParse(value === undefined ? null : value);
   if (result.success) return [];
@@ -48,12 +51,12 @@ function stepInto(value: unknown, step: PropertyKey): unknown {
   return typeof value === "object" && value !== null ? Object.getOwnPropertyDescriptor(value, step)?.value : undefined;
 }
 
-/** What is wrong with a name in a map stands one level deeper. */
+/** For an invalid name in a map, zod nests the message one level deeper. */
 function reasonOf(issue: z.core.$ZodIssue): string {
   return (issue.code === "invalid_key" ? issue.issues[0]?.message : undefined) ?? issue.message;
 }
 
-/** A rule that knows the repair says it itself. */
+/** Custom rules may include their own fix. */
 function fixOf(issue: z.core.$ZodIssue): string | undefined {
   const fix: unknown = issue.code === "custom" ? issue.params?.["fix"] : undefined;
   return typeof fix === "string" ? fix : undefined;
@@ -71,7 +74,7 @@ export function badText(candidate: Candidate, reason: string): ConfigIssue {
   };
 }
 
-/** Keys that earlier versions had, and what to do instead. */
+/** Keys of earlier versions, and their replacements. */
 const REMOVED_KEYS: ReadonlyMap<string, { readonly reason: string; readonly fix: string }> = new Map([
   [
     "limits.url",
@@ -88,7 +91,7 @@ export function removedKey(path: string, origin: Origin): ConfigIssue | undefine
   return removed && { path, ...removed, layer: origin.layer, source: origin.source };
 }
 
-/** The removed key that a variable of the environment set. */
+/** The removed key that this environment variable set. */
 export function removedKeyOf(variable: string): string | undefined {
   return [...REMOVED_KEYS.keys()].find((path) => envName(path) === variable);
 }
@@ -113,7 +116,10 @@ export function unknownKey(path: string, value: unknown, origin: Origin): Config
   };
 }
 
-/** Two names of one key with different values: taking either could open what the other was meant to close. */
+/**
+ * Reports one key that is set under two names to different values. Picking one of them could allow what the other
+ * denies.
+ */
 export function contradictions(candidates: readonly Candidate[]): ConfigIssue[] {
   const first = new Map<string, Candidate>();
   const issues: ConfigIssue[] = [];
@@ -145,7 +151,7 @@ function lowerFirst(text: string): string {
   return text.charAt(0).toLowerCase() + text.slice(1);
 }
 
-/** What a key wants, in words: "an integer from 0 to 65535". */
+/** What values a key accepts, in words: "an integer from 0 to 65535". */
 export function expectation(key: ConfigKey): string {
   switch (key.type) {
     case "boolean":
@@ -173,14 +179,14 @@ function range(key: ConfigKey): string {
   return minValue === 0 && key.type === "number" ? ` above 0, up to ${maxValue}` : ` from ${minValue} to ${maxValue}`;
 }
 
-/** The candidate that a typing mistake most likely meant; nothing when none is close. */
+/** The candidate closest to a mistyped word. Undefined when none is close. */
 export function nearest(word: string, candidates: Iterable<string>): string | undefined {
   const wanted = word.toLowerCase();
   let best: string | undefined;
   let bestDistance = Math.max(2, Math.floor(wanted.length / 3)) + 1;
   for (const candidate of candidates) {
     const known = candidate.toLowerCase();
-    // Who writes "dev" has not mistyped but shortened.
+    // A prefix such as "dev" is an abbreviation, so it counts as close.
     const distance = wanted.length > 1 && known.startsWith(wanted) ? 1 : editDistance(wanted, known);
     if (distance < bestDistance) {
       best = candidate;
@@ -190,7 +196,7 @@ export function nearest(word: string, candidates: Iterable<string>): string | un
   return best;
 }
 
-/** The same for dotted paths, where a key with the right last word in another section is the next best guess. */
+/** The same for dotted paths. A key with the same last name in another section is preferred. */
 export function nearestPath(path: string, candidates: readonly string[]): string | undefined {
   const last = path.slice(path.lastIndexOf(".") + 1).toLowerCase();
   const sameName = candidates.filter(

@@ -13,22 +13,22 @@ import { checkVolume, parseVolume } from "./volume.ts";
 
 export interface FileContext extends TrustSurroundings {
   readonly dataFolder: string;
-  /** Where this user's trusted configurations are kept. */
+  /** The folder with the record of trusted configuration files of this user. */
   readonly trustFolder: string;
   readonly originOf: (path: string) => Origin;
 }
 
 export interface FileVerdict {
   readonly issues: readonly ConfigIssue[];
-  /** `auth.jwt.publicKey` as SPKI PEM text, whichever way it was given; empty when there is none. */
+  /** `auth.jwt.publicKey` as SPKI PEM text, whether it was set as text or as a path. Empty when it is not set. */
   readonly publicKeyPem: string;
   readonly volumes: readonly PlannedVolume[];
 }
 
-/** Reads something, and notes what is wrong with it. */
+/** Runs `read`. When it throws, records an issue and returns undefined. */
 type Attempt = <T>(path: string, value: string, how: { readonly read: () => T; readonly fix: string }) => T | undefined;
 
-/** Reads the files that the configuration names, so that a wrong one stops the start and not the first caller. */
+/** Reads the files that the configuration names, so that an invalid file fails the start and not the first call. */
 export function checkFiles(context: FileContext): FileVerdict {
   const { config, dataFolder, originOf } = context;
   const issues: ConfigIssue[] = [];
@@ -116,7 +116,8 @@ function checkTls({ http }: Config, attempt: Attempt): void {
 }
 
 function toSpkiPem(publicKey: string): string {
-  // Variables often carry line breaks as the two characters \n.
+  // In environment variables line breaks are often written as the two characters
+  // .
   const pem = isPem(publicKey) ? publicKey.replaceAll("\\n", "\n") : readFileSync(publicKey, "utf8");
   if (pem.includes("PRIVATE KEY-----")) throw new Error("it holds a private key, which the server must not have");
   return createPublicKey(pem).export({ type: "spki", format: "pem" }).toString();
@@ -126,7 +127,10 @@ function assertPair(certificate: X509Certificate, key: KeyObject): void {
   if (!certificate.checkPrivateKey(key)) throw new Error("the private key does not belong to the certificate");
 }
 
-/** The crypto library's own words ("error:1E08010C:DECODER routines::unsupported") help nobody. */
+/**
+ * Replaces messages of the crypto library ("error:1E08010C:DECODER routines::unsupported"), which do not name the
+ * problem.
+ */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const code = "code" in error ? String(error.code) : "";
@@ -143,8 +147,10 @@ const WRITABLE_FOR_ALL = 0o002;
 const ROOT_UID = 0;
 
 /**
- * Who owns the data folder can replace the keys, the ledger and the code in it. In a folder where every user may make files, such as
- * /tmp, another user may have made it first. Root may use a folder of another user elsewhere, as with `sudo`. @throws Error with the reason.
+ * The owner of the data folder can replace the keys, the ledger and the code in it. In a folder that every user may
+ * write, such as /tmp, another user may have created it first. Root may use a folder of another user elsewhere, for
+ * example with `sudo`.
+ * @throws Error with the reason.
  */
 export function assertOwnFolder(path: string): void {
   const uid = process.getuid?.();

@@ -6,7 +6,7 @@ import type { Config } from "./schema.ts";
 import { parseVolume } from "./volume.ts";
 import { isLoopbackHost } from "./value-rules.ts";
 
-/** A rule that joins several keys. It is silent while one of its keys has a problem of its own. */
+/** A violated rule that involves several keys. It is not reported while one of these keys has an issue itself. */
 interface Finding {
   readonly path: string;
   readonly value: unknown;
@@ -39,7 +39,10 @@ export function checkRules({ config, originOf, isBroken }: RuleContext): ConfigI
     });
 }
 
-/** What one sandbox writes to a shared folder, or to a socket in it, another one sends to the network. */
+/**
+ * A sandbox without network could write data to a shared folder, or to a socket in it, and a sandbox with network could
+ * send it out.
+ */
 function* volumeFindings({ sandbox }: Config): Iterable<Finding> {
   const { allow, templates, shareVolumes } = sandbox.network;
   const networks = [allow, ...Object.values(templates)];
@@ -103,7 +106,10 @@ function* listenFindings({ transport, http, auth }: Config): Iterable<Finding> {
   };
 }
 
-/** Other servers forward calls to an address. TLS is for the way between machines. */
+/**
+ * A Unix socket conflicts with `store.url`, because other servers forward calls to an address, and with TLS, which is
+ * for connections between machines.
+ */
 function* socketFindings({ transport, http: { socket, tls }, store, sandbox }: Config): Iterable<Finding> {
   if (transport !== "http" || socket === "") return;
   const volume = sandbox.volumes.find((text) => isWithin(parseVolume(text, sandbox.workspace).hostPath, socket));
@@ -154,7 +160,7 @@ function* tlsFindings({ http: { tls } }: Config): Iterable<Finding> {
   }
 }
 
-/** What several servers must share, they share as a whole. */
+/** Servers that work together need all of these settings: the store, the cluster key and their addresses. */
 function* sharingFindings({ store, cluster, http }: Config): Iterable<Finding> {
   if (store.url === "" && cluster.key !== "") {
     yield {

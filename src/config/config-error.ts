@@ -1,19 +1,19 @@
 export type ConfigLayer = "default" | "file" | "env" | "flag";
 
-/** One thing that is wrong, in words that lead to the repair. */
+/** One problem of the configuration, with its fix. */
 export interface ConfigIssue {
-  /** The key, as in `http.port`; a file name when the file itself cannot be read. */
+  /** The key, for example `http.port`. A file name when the file itself cannot be read. */
   readonly path: string;
-  /** The value as text, masked when it is or may be a secret; absent when there is none. */
+  /** The value as text, masked when it is or may be a secret. Absent when there is no value. */
   readonly value?: string;
   readonly reason: string;
   readonly fix: string;
   readonly layer: ConfigLayer;
-  /** Where the value was written: `mcp-server.yaml:12:3`, `MCP_SERVER_PORT`, `--port`. */
+  /** Where the value was set: `mcp-server.yaml:12:3`, `MCP_SERVER_PORT`, `--port`. */
   readonly source: string;
 }
 
-/** Everything that is wrong with a configuration, found in one go. */
+/** All problems of a configuration. */
 export class ConfigError extends Error {
   readonly issues: readonly ConfigIssue[];
 
@@ -24,11 +24,14 @@ export class ConfigError extends Error {
   }
 }
 
-/** A file was found in the working directory, and this user has not trusted it, or not its present content. */
+/**
+ * A configuration file was found in the working directory, and this user has not trusted it, or not its current
+ * content.
+ */
 export class UntrustedConfigError extends ConfigError {
   readonly file: string;
   readonly text: string;
-  /** What was trusted before; `undefined` when this path never was. */
+  /** The content that was trusted before; `undefined` when this path never was trusted. */
   readonly trustedText: string | undefined;
 
   constructor({ file, text, trustedText }: Pick<UntrustedConfigError, "file" | "text" | "trustedText">) {

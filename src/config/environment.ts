@@ -1,11 +1,11 @@
 import { homedir } from "node:os";
 import { CONFIG_KEYS } from "./keys.ts";
 
-/** What the user's own tools are configured by. */
+/** The environment of the user who runs the command. */
 export interface UserEnvironment {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly homeFolder: string;
-  /** By which interpreters of version managers are found. */
+  /** PATH, which leads to interpreters of version managers. */
   readonly searchPath: string;
 }
 
@@ -14,8 +14,8 @@ export function userEnvironment(): UserEnvironment {
 }
 
 /**
- * What processes with the operator's own code inherit: the server's environment, since their passwords are there, but
- * none of the server's own secrets.
+ * The environment for processes that run the operator's code. It contains the server's environment, because handlers
+ * read their credentials there, but none of the server's own secrets.
  */
 export function workerEnvironment(): Record<string, string | undefined> {
   const own = new Set(CONFIG_KEYS.filter(({ secret }) => secret).flatMap(({ env }) => env));

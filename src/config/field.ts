@@ -1,15 +1,18 @@
 import { z } from "zod";
 import { MAX_TIMER_MS } from "./value-rules.ts";
 
-/** What a field says about itself beyond its type. It travels with the schema, so that nothing is listed twice. */
+/** Facts of a field beyond its type. They are registered with the schema, so that there is no second list. */
 export interface FieldFacts {
-  /** Shown masked everywhere. */
+  /** Its value is masked in all output. */
   readonly secret?: true;
-  /** Further environment variables that set this key, beside the derived `MCP_SERVER_…`. */
+  /** Environment variables that set this key, in addition to the derived `MCP_SERVER_…`. */
   readonly env?: readonly string[];
   /** Another path that sets this key, in the file and with `--set`. */
   readonly alias?: string;
-  /** Relative paths are resolved against the place they were written in. `pem`: PEM text, or the path of a file with it. */
+  /**
+   * Relative paths are resolved against the folder of the file, or the working directory for flags and variables.
+   * `pem`: PEM text, or the path of a file with PEM text.
+   */
   readonly path?: "file" | "glob" | "pem" | "program" | "volume";
 }
 

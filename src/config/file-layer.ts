@@ -9,7 +9,7 @@ import { MASK, showValue } from "./mask.ts";
 const MAX_FILE_BYTES = 1024 * 1024;
 const MAX_ALIASES = 20;
 
-/** @throws ConfigError when it is missing, too large, not UTF-8 or may not be read. */
+/** @throws ConfigError when the file is missing, too large, not UTF-8 or not readable. */
 export function readConfigText(file: string): string {
   try {
     return readBounded(file);
@@ -26,7 +26,7 @@ export function assertFile(file: string): void {
 }
 
 export async function parseConfigText(file: string, text: string): Promise<LayerValues> {
-  // The parser is loaded only where there is a file: it is a noticeable part of the start-up time.
+  // The parser is loaded only when there is a file, because loading it takes a noticeable part of the start-up time.
   const { parseDocument, LineCounter } = await import("yaml");
   const lines = new LineCounter();
   const document = parseDocument(text, {
@@ -118,7 +118,7 @@ function syntaxIssue(file: string, problem: YAMLParseError | YAMLWarning, lines:
 
 function syntaxReason({ code, message }: YAMLParseError | YAMLWarning): string {
   if (code === "MULTIPLE_DOCS") return "only one YAML document may be in the file";
-  // What follows a colon quotes the file, and the quoted part may be a secret.
+  // The text after a colon quotes the file, and the quoted part may be a secret.
   const [reason = "is not valid YAML"] = message.split(": ");
   return reason;
 }

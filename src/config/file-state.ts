@@ -1,15 +1,18 @@
 import { stat } from "node:fs/promises";
 
-/** Paths, and what each file was when it was read or last looked at. */
+/** The state of each file, by path, when it was last read or checked. */
 export type FileStates = ReadonlyMap<string, string>;
 
-/** Differs when the file does, also by a link above it. To be taken before the file is read: what changes in between is then seen. */
+/**
+ * Returns a text that changes with the file, also when a link above it changes. Call it before reading the file: a
+ * change in between is then detected.
+ */
 export async function fileState(path: string): Promise<string> {
   try {
     const { dev, ino, size, mtimeNs, ctimeNs } = await stat(path, { bigint: true });
     return [dev, ino, size, mtimeNs, ctimeNs].join(" ");
   } catch (error) {
-    // No file is a state as well, and so is one that cannot be reached.
+    // A missing or unreachable file is a state too.
     return error instanceof Error && "code" in error ? String(error.code) : String(error);
   }
 }

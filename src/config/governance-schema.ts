@@ -12,12 +12,15 @@ const limit = z.int().min(0).max(1_000_000_000);
 const money = z.number().min(0).max(1_000_000_000);
 const reason = z.string().max(500);
 
-/** `operator`: somebody who runs the server says yes. `client`: the person at the client, which is no boundary. */
+/**
+ * Who approves the call. `operator`: an operator of the server. `client`: the user of the client, which is not a
+ * security boundary.
+ */
 const confirm = z.enum(["operator", "client"]);
 
 const denied = z.union([pattern, z.strictObject({ match: pattern, reason })]);
 
-/** What may be said of a principal, a group or a label. All of it tightens what stands above. */
+/** The rules for one principal, group or label. They can only tighten the rules of the layers above. */
 const layer = z.strictObject({
   visible: patterns.optional(),
   hidden: patterns.optional(),
@@ -103,7 +106,7 @@ const shape = {
     ),
 };
 
-/** What a policy file may hold: the rules, and nothing of the server's own settings. */
+/** The content of a policy file: the rules, without settings of the server. */
 export const policySchema = z.strictObject(shape);
 
 export type PolicyConfig = z.output<typeof policySchema>;

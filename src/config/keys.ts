@@ -4,9 +4,9 @@ import { configSchema } from "./schema.ts";
 
 export type ValueType = "string" | "boolean" | "integer" | "number" | "list" | "map" | "choice";
 
-/** One leaf of the configuration, as every layer, command and table sees it. */
+/** One leaf of the configuration schema. All layers, commands and tables use it. */
 export interface ConfigKey {
-  /** As in `http.cors.origins`. */
+  /** For example `http.cors.origins`. */
   readonly path: string;
   readonly type: ValueType;
   /** For `choice`: the accepted values. */
@@ -15,7 +15,7 @@ export interface ConfigKey {
   readonly description: string;
   /** Environment variables that set it, the derived name first. */
   readonly env: readonly string[];
-  /** Another path that sets it. */
+  /** Another path that sets the key. */
   readonly alias: string | undefined;
   readonly secret: boolean;
   readonly pathKind: FieldFacts["path"];
@@ -45,7 +45,7 @@ export function isSection(node: ConfigSection | ConfigKey): node is ConfigSectio
   return "children" in node;
 }
 
-/** `sandbox.idleTimeoutSeconds` is `MCP_SERVER_SANDBOX_IDLE_TIMEOUT_SECONDS`. */
+/** For example, `sandbox.idleTimeoutSeconds` becomes `MCP_SERVER_SANDBOX_IDLE_TIMEOUT_SECONDS`. */
 export function envName(path: string): string {
   const words = path.replaceAll(".", "_").replace(/([a-z0-9])([A-Z])/g, "$1_$2");
   return `MCP_SERVER_${words.toUpperCase()}`;

@@ -21,11 +21,13 @@ export interface LoadOptions {
   readonly flags?: readonly FlagSetting[];
   readonly env?: Environment;
   readonly cwd?: string;
-  /** The file of `--config`. Default: `MCP_SERVER_CONFIG`, then `mcp-server.yaml` in the working directory if it is there. */
+  /**
+   * The file of `--config`. Default: `MCP_SERVER_CONFIG`, then `mcp-server.yaml` in the working directory if it exists.
+   */
   readonly file?: string;
-  /** `--no-config`: an `mcp-server.yaml` in the working directory does not count. */
+  /** `--no-config`: ignores an `mcp-server.yaml` in the working directory. */
   readonly ignoresWorkingDirectory?: boolean;
-  /** For commands that show or check the file and obey nothing in it. Default: an untrusted file is an error. */
+  /** For commands that show or check the file without applying it. Default: an untrusted file is an error. */
   readonly acceptsUntrusted?: boolean;
 }
 
@@ -44,23 +46,23 @@ export interface LoadedConfig {
   readonly file?: string;
   /** false: the file was found in the working directory, and this user has not trusted its content. */
   readonly isTrusted: boolean;
-  /** `sandbox.volumes`, with what is protected in them. */
+  /** `sandbox.volumes`, with the protected paths in them. */
   readonly volumes: readonly PlannedVolume[];
-  /** That file as it was read, and the record that it is trusted; empty when there was none. */
+  /** The states of the config file and of its trust record when they were read. Empty when there was no file. */
   readonly read: FileStates;
-  /** Reads everything again, as it is now. */
+  /** Reads all layers again. */
   readonly reload: () => Promise<LoadedConfig>;
 }
 
 /**
- * Merges defaults, file, environment and flags, each over the ones before.
- * @throws ConfigError with everything that is wrong in any of them.
+ * Merges defaults, file, environment and flags. Each layer overrides the ones before it.
+ * @throws ConfigError with all problems of all layers.
  */
 export async function loadConfig(options: LoadOptions = {}): Promise<LoadedConfig> {
   return load(options, undefined);
 }
 
-/** @param pins At a reload: the files of settings that are protected from sandboxes, as they were at the first load. */
+/** @param pins At a reload: the settings files that are protected from sandboxes, as they were at the first load. */
 async function load(options: LoadOptions, pins: Pins | undefined): Promise<LoadedConfig> {
   const { env = process.env, cwd = process.cwd() } = options;
   const sources = await readSources(options, { env, cwd });
@@ -125,7 +127,7 @@ async function statesOf(paths: readonly string[]): Promise<FileStates> {
 
 interface FoundFile {
   readonly file: string | undefined;
-  /** By `--config` or the environment: the user chose it, wherever it is. */
+  /** The user chose the file with `--config` or the environment variable, in any folder. */
   readonly isNamed: boolean;
 }
 
@@ -143,16 +145,19 @@ function findFile({ file, ignoresWorkingDirectory = false }: LoadOptions, { env,
 
 interface FileLayer {
   readonly values: LayerValues;
-  /** Set when the file was found and not named, and this user has not trusted its content. */
+  /** Set when the file was found, not named, and this user has not trusted its content. */
   readonly untrusted?: UntrustedConfigError;
 }
 
-/** The file is read once: what is compared with the trusted content is what is parsed. `trusted` is absent for a named file. */
+/**
+ * Reads the file once, so that the text compared with the trusted content is the text that is parsed. `trusted` is
+ * absent for a named file.
+ */
 async function readFileLayer(file: string | undefined, trusted: TrustedFiles | undefined): Promise<FileLayer> {
   if (file === undefined) return { values: { candidates: [], issues: [] } };
   let text: string;
   try {
-    // A FIFO would keep the start waiting for its other end.
+    // Reading a FIFO would block the start until another process opens it for writing.
     if (trusted !== undefined) assertFile(file);
     text = readConfigText(file);
   } catch (error) {
@@ -221,7 +226,7 @@ function toSources(originOf: (path: string) => Origin): ReadonlyMap<string, Conf
   );
 }
 
-/** Files of settings in folders that sandboxes may write, and which file each was at the first load. */
+/** The settings files in folders that sandboxes may write, with the identity of each file at the first load. */
 export type Pins = ReadonlyMap<string, string>;
 
 export function pinsOf(files: readonly string[], volumes: readonly PlannedVolume[]): Pins {

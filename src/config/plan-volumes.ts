@@ -3,22 +3,22 @@ import { dirname, join, sep } from "node:path";
 import type { TrustedPath } from "./trusted-files.ts";
 import type { VolumeSetting } from "./volume.ts";
 
-/** A path below a volume that sandboxes do not see as it is. */
+/** A path in a volume that sandboxes cannot access as it is. */
 export interface ProtectedPath {
-  /** Absolute, without links. */
+  /** Absolute, with symbolic links resolved. */
   readonly path: string;
   readonly kind: "file" | "folder";
   /**
-   * `read-only`: what the server trusts. `hidden`: a secret. `pinned`: a folder above one of these, which stays writable
-   * and cannot be renamed or removed.
+   * `read-only`: a path that the server trusts. `hidden`: a secret. `pinned`: a folder above one of these. It stays
+   * writable and cannot be renamed or removed.
    */
   readonly access: "read-only" | "hidden" | "pinned";
   readonly role: string;
-  /** Nothing is there yet: it is made when the server starts. */
+  /** Set when nothing exists at the path: the server creates it at its start. */
   readonly placeholder?: string;
 }
 
-/** A volume with its folder as it is without links, and what is protected in it. Paths come before those below them. */
+/** A volume with its resolved folder and the protected paths in it. Each path precedes the paths below it. */
 export interface PlannedVolume extends VolumeSetting {
   readonly protectedPaths: readonly ProtectedPath[];
 }
@@ -28,11 +28,11 @@ export interface VolumeProblem {
   readonly fix: string;
 }
 
-/** Sandboxes that write there would change the machine for everybody. */
+/** A sandbox that writes there would change programs of the host for all users. */
 const SYSTEM_FOLDERS = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/boot"];
 const MOVE_IT = "move it out of the mounted folder, or mount the folder read-only with :ro";
 
-/** Decides how each trusted path inside a volume is kept from sandboxes, or why it cannot be. */
+/** Decides how each trusted path inside a volume is protected from sandboxes, or returns why it cannot be. */
 export function planVolume(
   volume: VolumeSetting,
   { others, trusted }: { readonly others: readonly VolumeSetting[]; readonly trusted: readonly TrustedPath[] },
@@ -99,7 +99,7 @@ function protect(volume: VolumeFolder, trusted: TrustedPath): readonly Protected
   ];
 }
 
-/** The volume lies in what is trusted, or holds a link on the way to it. */
+/** The volume is inside a trusted folder, or contains a symbolic link in the path of a trusted file. */
 function aroundProblem(
   { hostPath, isReadOnly }: VolumeFolder,
   { role, kind, isSecret = false }: TrustedPath,
@@ -113,7 +113,7 @@ function aroundProblem(
   return { reason: `it lies in ${real}: sandboxes could ${harm} ${role}`, fix: "mount another folder" };
 }
 
-/** What is there, or is not there, cannot be mounted over itself. */
+/** A missing path cannot be mounted over itself, and a mount over a file does not protect its other hard links. */
 function ownProblem(
   { path, role, kind, placeholder, isSecret = false, hasSingleNames = false }: TrustedPath,
   { real, isMissing }: Resolved,
@@ -151,7 +151,7 @@ function stricter(one: ProtectedPath, other: ProtectedPath | undefined): Protect
   return other === undefined || STRICTNESS[one.access] >= STRICTNESS[other.access] ? one : other;
 }
 
-/** A path in a folder that is protected as strictly needs nothing of its own. */
+/** A path needs no protection when a folder above it is protected at least as strictly. */
 function isCovered(each: ProtectedPath, all: readonly ProtectedPath[]): boolean {
   return all.some(
     (other) =>
@@ -163,14 +163,14 @@ function isCovered(each: ProtectedPath, all: readonly ProtectedPath[]): boolean 
 
 interface Resolved {
   readonly real: string;
-  /** The links on the way, each by its own path without links above it. */
+  /** The symbolic links in the path, each with the links above it resolved. */
   readonly links: readonly string[];
   readonly isMissing: boolean;
 }
 
 const MAX_LINKS = 40;
 
-/** Follows links component by component, and keeps where each of them lies. */
+/** Resolves symbolic links component by component, and records the location of each. */
 export function resolveLinks(path: string): Resolved {
   const links: string[] = [];
   const open = path.split(sep).filter((part) => part !== "");
@@ -192,7 +192,7 @@ export function resolveLinks(path: string): Resolved {
   return { real, links, isMissing: false };
 }
 
-/** `undefined` also where this user may not look: the server cannot read anything there either. */
+/** `undefined` also for a path that this user may not access: the server cannot read files there either. */
 function statsOf(path: string): Stats | undefined {
   try {
     return lstatSync(path, { throwIfNoEntry: false });

@@ -9,9 +9,9 @@ import { fieldFacts } from "./field.ts";
 /** One effective value, as `config show` prints it. */
 export interface EffectiveValue {
   readonly path: string;
-  /** The value itself; the mask when it is a secret that is set. */
+  /** The value itself, or the mask for a secret that is set. */
   readonly value: unknown;
-  /** The same in one short line. */
+  /** The value as one short line. */
   readonly text: string;
   readonly layer: ConfigLayer;
   readonly source: string;
@@ -39,7 +39,7 @@ export function configJsonSchema(): Record<string, unknown> {
     target: "draft-7",
     io: "input",
     override: ({ zodSchema, jsonSchema, path }) => {
-      // JSON Schema's own word for "never show this".
+      // `writeOnly` is the JSON Schema keyword for values that must not be returned.
       if (fieldFacts.get(zodSchema)?.secret === true) jsonSchema.writeOnly = true;
       if (zodSchema instanceof z.ZodObject) Object.assign(jsonSchema.properties ?? {}, aliasesIn(path));
     },
@@ -47,7 +47,7 @@ export function configJsonSchema(): Record<string, unknown> {
   return { $schema, title: "OwlClaw MCP server", ...schema };
 }
 
-/** Other names of keys that stand in the section at this place of the schema. */
+/** The aliases of keys that belong to the section at this path of the schema. */
 function aliasesIn(place: readonly (string | number)[]): Record<string, object> {
   const section = place.filter((step) => step !== "properties").join(".");
   const found = CONFIG_KEYS.flatMap(({ alias = "", path, schema }) => {
@@ -98,7 +98,7 @@ export interface ConfigReferenceRow {
   readonly description: string;
 }
 
-/** One row for each key, for tables in documents and terminals. */
+/** One row for each key, for tables in documentation and terminals. */
 export function configReference(): ConfigReferenceRow[] {
   return CONFIG_KEYS.map((key) => ({
     path: key.path,

@@ -8,7 +8,10 @@ import { resolveVolume } from "./volume.ts";
 
 type PathKind = NonNullable<FieldFacts["path"]>;
 
-/** Paths mean what they mean where they were written: a file's folder, or the working directory. */
+/**
+ * Makes relative paths absolute: against the folder of the configuration file, or the working directory for flags and
+ * variables.
+ */
 export function resolvePaths(candidate: Candidate, folder: string): Candidate {
   const { key, value } = candidate;
   if (key.pathKind === undefined) return candidate;
@@ -26,7 +29,10 @@ const RESOLVERS: Readonly<Record<PathKind, (folder: string, text: string) => str
   volume: resolveVolume,
 };
 
-/** The folder for everything the server writes when `sandbox.root` is not set, after the XDG base directory rules. */
+/**
+ * The folder for all data of the server when `sandbox.root` is not set. It follows the XDG base directory
+ * specification.
+ */
 export function defaultDataFolder(env: Environment): string {
   const configured = env["XDG_DATA_HOME"];
   const base = configured !== undefined && isAbsolute(configured) ? configured : join(homedir(), ".local", "share");
@@ -41,7 +47,7 @@ function resolveFile(folder: string, text: string): string {
   return text === "" || isPem(text) ? text : resolve(folder, text);
 }
 
-/** A bare name is a program of the PATH, unless something of that name stands there. */
+/** A bare name is a program on the PATH, unless a file of this name exists in the folder. */
 function resolveProgram(folder: string, text: string): string {
   const file = resolveFile(folder, text);
   return basename(text) === text && !existsSync(file) ? text : file;

@@ -320,7 +320,10 @@ const shutdown = z
   .prefault({})
   .describe("How the server stops.");
 
-/** The only definition of the configuration: types, checks, JSON Schema, environment names, the sample file and the docs come from it. */
+/**
+ * The only definition of the configuration. Types, validation, JSON Schema, environment variables, the sample file and
+ * the documentation are derived from it.
+ */
 export const configSchema = z
   .strictObject({
     transport: z.enum(["stdio", "http"]).default("stdio").describe("How clients reach the server."),

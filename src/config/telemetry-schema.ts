@@ -30,7 +30,7 @@ export const logging = z
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/;
 const HEADER_VALUE = /^[\x20-\x7e]{0,4096}$/;
 
-/** Tokens belong into headers, which are masked; so neither a user nor a query. */
+/** The URL must contain neither a user nor a query: tokens belong in `headers`, which are masked. */
 function isCollectorUrl(text: string): boolean {
   if (text === "") return true;
   const url = URL.canParse(text) ? new URL(text) : undefined;
@@ -38,7 +38,7 @@ function isCollectorUrl(text: string): boolean {
   return url.username === "" && url.password === "" && url.search === "" && url.hash === "";
 }
 
-/** A host and a port; an address of version 6 stands in brackets. */
+/** A host and a port. An IPv6 address is in brackets. */
 const ADDRESS = /^(?:\[[0-9a-fA-F:.]{2,45}\]|[\w.-]{1,253}):\d{1,5}$/;
 
 const otlp = z

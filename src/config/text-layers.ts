@@ -15,20 +15,20 @@ import { valueFromText } from "./value-from-text.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** A flag of the command line that sets a key. A list is taken as it is; text is read by the key's type. */
+/** A command-line flag that sets a key. A list is used unchanged; text is parsed by the type of the key. */
 export interface FlagSetting {
   readonly path: string;
-  /** As the user wrote it: `--port`. */
+  /** The flag as the user wrote it: `--port`. */
   readonly name: string;
   readonly value: string | readonly string[];
 }
 
-/** Names the config file; it is no key itself. */
+/** Names the config file. It does not set a key. */
 export const CONFIG_FILE_VARIABLE = "MCP_SERVER_CONFIG";
 
 const PREFIX = "MCP_SERVER_";
 
-// Kubernetes gives every pod such variables for a service called "mcp-server"; nobody wrote them as settings.
+// Kubernetes sets these variables in every pod for a service called "mcp-server". They are not settings.
 const SERVICE_LINK_NAME =
   /^MCP_SERVER_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$/;
 const SERVICE_LINK_VALUE = /^(tcp|udp|sctp):\/\//;
@@ -37,7 +37,7 @@ const KEY_BY_VARIABLE: ReadonlyMap<string, ConfigKey> = new Map(
   CONFIG_KEYS.flatMap((key) => key.env.map((name) => [name, key] as const)),
 );
 
-/** A variable that is empty counts as not set, as containers and CI systems expect. */
+/** An empty variable counts as not set, as is usual in containers and CI systems. */
 export function readEnvironment(env: Environment): LayerValues {
   const candidates: Candidate[] = [];
   const issues: ConfigIssue[] = [];

@@ -16,17 +16,20 @@ import type { Config } from "./schema.ts";
 import type { Environment } from "./text-layers.ts";
 import { createHash } from "node:crypto";
 
-/** A path whose contents decide what the server does: a sandbox that writes there controls the server. */
+/** A path whose content decides what the server does. A sandbox that could write there would control the server. */
 export interface TrustedPath {
   readonly path: string;
-  /** What names it, for messages: a key of the configuration, or a few words. */
+  /** Its name in messages: a key of the configuration, or a short description. */
   readonly role: string;
   readonly kind: "file" | "folder";
-  /** It must not even be read in a sandbox. */
+  /** Sandboxes must not even read it. */
   readonly isSecret?: boolean;
-  /** Every file in the folder may have one name alone: by a second one, a sandbox would pass the protection by. */
+  /** Files in the folder must not have a second hard link: through it a sandbox could bypass the protection. */
   readonly hasSingleNames?: boolean;
-  /** What the server writes there when nothing is there, so that no sandbox can: the text of a file, or an empty folder. */
+  /**
+   * What the server creates when nothing exists at the path, so that no sandbox can create it: the text of a file, or
+   * an empty folder.
+   */
   readonly placeholder?: string;
 }
 
@@ -35,7 +38,7 @@ export interface TrustSurroundings {
   /** The configuration file in use. */
   readonly file: string | undefined;
   readonly holdsSecrets: boolean;
-  /** Where the next server that is started here looks for its configuration. */
+  /** Where the next server started in this working directory looks for its configuration. */
   readonly lookedUp: string;
   readonly env: Environment;
 }
@@ -45,14 +48,14 @@ const CONFIG_PLACEHOLDER = `# OwlClaw made this file, because sandboxes may writ
 `;
 const PACKAGE_PLACEHOLDER = "{}\n";
 const SECRET_FOLDER = { kind: "folder", isSecret: true, hasSingleNames: true } as const;
-/** Lists of folders in which programs and modules are looked up. */
+/** Variables with lists of folders that are searched for programs and modules. */
 const SEARCHED = ["PATH", "PYTHONPATH", "NODE_PATH"];
-/** Whether a file is as the server made it, with nothing in it. */
+/** Whether the file is the placeholder that the server created. */
 export function isConfigPlaceholder(text: string): boolean {
   return text === CONFIG_PLACEHOLDER;
 }
 
-/** Everything outside the data folder that the server reads and obeys. */
+/** All paths outside the data folder whose content the server trusts. */
 export function trustedPaths(surroundings: TrustSurroundings): readonly TrustedPath[] {
   const { config, file, holdsSecrets, lookedUp } = surroundings;
   return [
@@ -85,14 +88,14 @@ function namedFiles({ governance, skills, http, auth, ledger, logging, sandbox }
     { path: http.tls.keyFile, role: "http.tls.keyFile", kind: "file", isSecret: true },
     { path: isPem(publicKey) ? "" : publicKey, role: "auth.jwt.publicKey", kind: "file" },
     { path: ledger.keyFolder, role: "ledger.keyFolder", ...SECRET_FOLDER, placeholder: "" },
-    // The server writes there, with its own rights: a link in its place would lead it elsewhere.
+    // The server writes there with its own permissions: a symbolic link in its place would redirect the writes.
     { path: logging.file === "" ? "" : dirname(logging.file), role: "logging.file", kind: "folder" },
     { path: sandbox.docker.certFolder, role: "sandbox.docker.certFolder", ...SECRET_FOLDER },
   ];
   return found.filter(({ path }) => path !== "");
 }
 
-/** The folders with handlers, and where Node looks for what their scripts import by name. */
+/** The folders with handlers, and the folders in which Node resolves the packages that their scripts import. */
 function handlers({ handlers: { paths } }: Config): readonly TrustedPath[] {
   const roots = paths.filter((path) => !path.startsWith("!")).map(withoutPattern);
   const scripts = roots.filter(holdsScripts);
@@ -106,7 +109,7 @@ function handlers({ handlers: { paths } }: Config): readonly TrustedPath[] {
         kind: "file",
         placeholder: PACKAGE_PLACEHOLDER,
       } as const,
-      // The compiler reads it for the types of handlers.
+      // The TypeScript compiler reads it for the types of handlers.
       ...(existsSync(join(folder, "tsconfig.json"))
         ? [{ path: join(folder, "tsconfig.json"), role: "the types of handlers", kind: "file" } as const]
         : []),
@@ -141,32 +144,35 @@ function programs({ config, env, lookedUp }: TrustSurroundings): readonly Truste
   const named = [python, config.sandbox.browser.executable].filter(isAbsolute);
   const searched = SEARCHED.flatMap((name) => {
     const value = env[name] ?? "";
-    // An empty entry, and a relative one, are looked up from the working directory.
+    // An empty or relative entry is resolved against the working directory.
     const folders = value === "" ? [] : value.split(delimiter).map((path) => resolve(dirname(lookedUp), path));
     return folders.map((path) => ({ path: prefixOf(path), role: name, kind: "folder", placeholder: "" }) as const);
   });
   return [...named.map((path) => fileOrFolder(environmentOf(path), "a program of the configuration")), ...searched];
 }
 
-/** An environment is trusted as a whole: its program runs what lies in it. */
+/** An environment is trusted as a whole, because its interpreter runs the modules in it. */
 function environmentOf(program: string): string {
   const folder = dirname(program);
   const prefix = prefixOf(folder);
   return prefix === folder ? program : prefix;
 }
 
-/** The folder around `bin`, where that is one of an environment: it has modules, or says that it is one. */
+/**
+ * Returns the parent of `bin` when it is a Python environment: it contains modules, or a file that marks an
+ * environment. Otherwise returns the folder.
+ */
 function prefixOf(folder: string): string {
   const prefix = dirname(folder);
-  // The system's own, which no sandbox may write anyway.
+  // System folders, which no sandbox may write anyway.
   if (basename(folder) !== "bin" || prefix === "/" || /^\/usr(?:\/|$)/.test(prefix)) return folder;
   const isEnvironment = ["pyvenv.cfg", "conda-meta"].some((name) => existsSync(join(prefix, name)));
   return isEnvironment || globSync("lib/python3*/os.py", { cwd: prefix }).length > 0 ? prefix : folder;
 }
 
-/** OwlClaw's own code with the packages that it imports, and the Node that runs it. */
+/** OwlClaw's code, the packages that it imports, and the Node that runs it. */
 function installation(): readonly TrustedPath[] {
-  // One folder above both `src/` and `dist/`.
+  // The package root is one folder above both `src/` and `dist/`.
   const root = realpathSync(fileURLToPath(new URL("../..", import.meta.url)));
   const parts = root.split(sep);
   const at = parts.indexOf("node_modules");
@@ -178,14 +184,14 @@ function installation(): readonly TrustedPath[] {
 }
 
 /**
- * The configuration files of working directories that this user has trusted, with their whole content.
- * They are kept in the user's own data folder: a configuration file cannot say where.
+ * The records of configuration files that this user has trusted, with their whole content. They are in the user's own
+ * data folder: a configuration file cannot choose another one.
  */
 export class TrustedFiles {
   readonly folder: string;
 
   constructor(env: Environment) {
-    // A relative path means a folder of the working directory, which could bring its own records.
+    // A relative path is ignored: it would be a folder of the working directory, which could contain forged records.
     const named = [env["MCP_SERVER_SANDBOX_ROOT"], env["SANDBOX_ROOT"]].find(
       (path) => path !== undefined && isAbsolute(path),
     );
@@ -193,15 +199,15 @@ export class TrustedFiles {
   }
 
   /**
-   * Where the content is kept that was trusted at this path. A link counts as itself: paths in the file are relative to where it
-   * was found, and not to where it leads.
+   * The path of the record for this file. A symbolic link has its own record: paths in the file are relative to the
+   * location of the link, not of its target.
    */
   recordOf(file: string): string {
     const path = join(realpathSync(dirname(file)), basename(file));
     return join(this.folder, `${createHash("sha256").update(path).digest("hex")}.yaml`);
   }
 
-  /** The content that was trusted last; `undefined` when this path was never trusted. */
+  /** The content that was trusted last; `undefined` when this path never was trusted. */
   read(file: string): string | undefined {
     try {
       return readFileSync(this.recordOf(file), "utf8");
@@ -211,7 +217,7 @@ export class TrustedFiles {
     }
   }
 
-  /** Says whether there was a record. */
+  /** Returns whether there was a record. */
   remove(file: string): boolean {
     const record = this.recordOf(file);
     const isThere = existsSync(record);

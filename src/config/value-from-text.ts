@@ -4,7 +4,7 @@ export type TextVerdict =
   | { readonly ok: true; readonly value: unknown }
   | { readonly ok: false; readonly reason: string };
 
-/** Environment variables and flags are text; the key says what it means. */
+/** Environment variables and flags are text. The type of the key determines how it is parsed. */
 export function valueFromText(key: ConfigKey, text: string): TextVerdict {
   switch (key.type) {
     case "string":
@@ -41,7 +41,7 @@ function toNumber(text: string): TextVerdict {
   return { ok: true, value: Number(trimmed) };
 }
 
-/** `NAME=value` pairs behind commas, or a JSON object where values hold commas themselves. */
+/** `NAME=value` pairs separated by commas, or a JSON object when values contain commas. */
 function toMap(text: string): TextVerdict {
   if (!text.trimStart().startsWith("{")) {
     const pairs = text

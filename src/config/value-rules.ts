@@ -1,6 +1,6 @@
 import { isIPv4, isIPv6, isIP } from "node:net";
 
-/** Whether only this machine can reach a server that listens there. */
+/** Whether a server on this address is reachable only from this machine. */
 export function isLoopbackHost(host: string): boolean {
   const bare = host
     .toLowerCase()
@@ -8,25 +8,25 @@ export function isLoopbackHost(host: string): boolean {
     .replace(/\.$/, "");
   if (bare === "localhost" || bare.endsWith(".localhost")) return true;
   if (isIPv4(bare)) return bare.startsWith("127.");
-  // The URL parser brings every spelling of an IPv6 address to one.
+  // The URL parser normalizes the spelling of an IPv6 address.
   return (
     isIPv6(bare) && /^\[::(1|ffff:7f[0-9a-f]{2}:[0-9a-f]{1,4})\]$/.test(parseUrl(`http://[${bare}]`)?.hostname ?? "")
   );
 }
 
-/** An origin as browsers send it: scheme, host and port, nothing behind them. `*` is accepted by name. */
+/** An origin as browsers send it: scheme, host and port, without a path. `*` is accepted too. */
 export function isCorsOrigin(text: string): boolean {
   if (text === "*") return true;
   const url = parseUrl(text);
   // A wildcard inside a host name looks like a pattern but would match nothing.
   if (url === undefined || text.includes("*")) return false;
-  // `origin` differs from the text when a path, a user or a default port is there.
+  // `origin` differs from the text when the text contains a path, a user or a default port.
   if (url.protocol === "https:" || url.protocol === "http:") return url.origin === text;
-  // Browser extensions and webviews have origins of their own schemes, which the URL parser calls "null".
+  // Browser extensions and webviews have origins with their own schemes, for which the URL parser returns "null".
   return /^[a-z][a-z0-9+-]*:\/\/[a-z0-9.-]+$/.test(text) && url.protocol !== "file:";
 }
 
-/** Keys that travel in the clear could be replaced on the way, so plain http is for this machine only. */
+/** Keys sent over plain http could be replaced in transit, so plain http is allowed for loopback only. */
 export function isJwksUrl(text: string): boolean {
   const url = parseUrl(text);
   if (url === undefined || url.username !== "" || url.password !== "") return false;
@@ -34,10 +34,10 @@ export function isJwksUrl(text: string): boolean {
 }
 
 const ENV_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
-// They would reach into the agent inside, or replace what the server tells it.
+// They would affect the guest, or replace variables that the server sets.
 const RESERVED_ENV = /^(OWLCLAW_.*|LD_.*|NODE_OPTIONS|NODE_PATH|BASH_ENV|ENV|HOME|PATH|TMPDIR)$/;
 
-/** Why a sandbox cannot be given a variable of this name; undefined when it can. */
+/** Why a sandbox cannot have a variable of this name; undefined when it can. */
 export function whyNoEnvName(name: string): string | undefined {
   if (!ENV_NAME.test(name)) return "is no name for a variable: use letters, digits and _";
   return RESERVED_ENV.test(name) ? "is reserved: the sandbox sets it itself, leave it out" : undefined;
@@ -46,7 +46,7 @@ export function whyNoEnvName(name: string): string | undefined {
 const SYSTEM_FOLDERS =
   /^\/(usr|bin|sbin|lib|lib32|lib64|libx32|etc|proc|sys|dev|run|tmp|var|boot|root|opt\/owlclaw|opt\/owlclaw-node)(\/|$)/;
 
-/** A place inside a sandbox that hides nothing of its system. */
+/** Whether mounting at this path of a sandbox hides no part of its system. */
 export function isFreeGuestPath(path: string): boolean {
   return (
     /^(\/[A-Za-z0-9._-]+)+$/.test(path) && !/\/\.\.?(\/|$)/.test(path) && !SYSTEM_FOLDERS.test(path) && path !== "/opt"
@@ -57,7 +57,7 @@ export function isWorkspacePath(path: string): boolean {
   return isFreeGuestPath(path);
 }
 
-/** Heads and alerts are for one reader: plain http is for this machine only. */
+/** Alerts and ledger heads are confidential, so plain http is allowed for loopback only. */
 export function isWebhookUrl(text: string): boolean {
   return isJwksUrl(text);
 }
@@ -66,7 +66,7 @@ export function isStoreUrl(text: string): boolean {
   return /^postgres(?:ql)?:$/.test(parseUrl(text)?.protocol ?? "");
 }
 
-/** Scheme, host and port of a server, nothing behind them. */
+/** A server URL consists of scheme, host and port, without a path. */
 export function isServerUrl(text: string): boolean {
   const url = parseUrl(text);
   return (url?.protocol === "https:" || url?.protocol === "http:") && url.origin === text;
@@ -88,14 +88,14 @@ function parseUrl(text: string): URL | undefined {
   }
 }
 
-/** One address, or all with the same first bits. */
+/** A single address, or a range of addresses with the same prefix. */
 export interface AddressRange {
   readonly address: string;
   readonly prefix: number;
   readonly family: "ipv4" | "ipv6";
 }
 
-/** `10.0.0.7`, `10.0.0.0/8`, `2001:db8::/32`; nothing when the text is none of them. */
+/** Parses `10.0.0.7`, `10.0.0.0/8` or `2001:db8::/32`. Undefined for any other text. */
 export function parseAddressRange(text: string): AddressRange | undefined {
   const [address = "", bits, ...more] = text.split("/");
   const version = isIP(address);

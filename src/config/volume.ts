@@ -2,7 +2,7 @@ import { realpathSync, statSync } from "node:fs";
 import { basename, dirname, isAbsolute, join, resolve, sep } from "node:path";
 import { isFreeGuestPath } from "./value-rules.ts";
 
-/** A folder of the host that is visible inside. */
+/** A folder of the host that is mounted into sandboxes. */
 export interface VolumeSetting {
   readonly hostPath: string;
   readonly guestPath: string;
@@ -12,7 +12,7 @@ export interface VolumeSetting {
 const WITH_GUEST = /^(.+?):(\/[^:]*)(:ro|:rw)?$/s;
 const KERNEL_FOLDERS = ["/proc", "/sys", "/dev", "/run"];
 
-/** Reads `host`, which is the workspace itself, `host:guest` and `host:guest:ro`. The host's part may hold colons. */
+/** Parses `host`, which mounts at the workspace, `host:guest` and `host:guest:ro`. The host path may contain colons. */
 export function parseVolume(text: string, workspacePath: string): VolumeSetting {
   const match = WITH_GUEST.exec(text);
   if (match === null) return { hostPath: text, guestPath: workspacePath, isReadOnly: false };
@@ -31,12 +31,12 @@ export function resolveVolume(folder: string, text: string): string {
 }
 
 export interface VolumeSurroundings {
-  /** The server's own, and the one in which this user's trusted configurations are kept. */
+  /** The server's data folder, and the folder with the trusted configurations of this user. */
   readonly dataFolders: readonly string[];
   readonly workspacePath: string;
 }
 
-/** Throws with the reason when the folder must not be shown, or not there. */
+/** Throws with the reason when the folder must not be mounted, or not at this path. */
 export function checkVolume(
   { hostPath, guestPath }: VolumeSetting,
   { dataFolders, workspacePath }: VolumeSurroundings,
@@ -55,7 +55,7 @@ export function checkVolume(
     throw new Error("it would show the server's own data folder");
 }
 
-/** Without links, also where the end of the path is made only at the first start. */
+/** Resolves symbolic links, also when the end of the path does not exist yet. */
 export function realOf(path: string): string {
   try {
     return realpathSync(path);

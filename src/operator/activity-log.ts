@@ -19,7 +19,10 @@ interface InstanceLog {
   lastSeq: number;
 }
 
-/** What happened lately in every sandbox. It keeps texts that are there anyway, and makes nothing of them until somebody looks. */
+/**
+ * The recent activity of every sandbox. It stores existing texts unchanged and formats nothing until an operator opens
+ * the page.
+ */
 export class ActivityLog implements SandboxObserver {
   readonly #logs = new Map<string, InstanceLog>();
 
@@ -47,7 +50,7 @@ export class ActivityLog implements SandboxObserver {
 
   network(instanceId: string, { host, port, allowed, rule, reason }: Attempt): void {
     const log = this.#logs.get(instanceId);
-    // One that has ended says its last words later, and one that waits in the pool is nobody's yet.
+    // No log: the instance has ended, or waits in the warm pool without an owner.
     if (log === undefined) return;
     const decision = allowed ? "allow" : "deny";
     addTo(log, { kind: "network", network: { host, port, decision, rule: rule ?? reason ?? "" } });
@@ -63,7 +66,7 @@ export class ActivityLog implements SandboxObserver {
     addTo(this.#log(instanceId), happening);
   }
 
-  /** What is remembered, then what comes, until the returned function is called. */
+  /** Sends the stored entries to the listener, then new ones, until the returned function is called. */
   follow(instanceId: string, listener: Listener): () => void {
     const { kept, listeners } = this.#log(instanceId);
     for (const activity of kept.all()) listener(activity);
@@ -71,13 +74,13 @@ export class ActivityLog implements SandboxObserver {
     return () => void listeners.delete(listener);
   }
 
-  /** The tool that runs in it; of several the one that began last. */
+  /** The tool that runs in the instance. Of several, the one that started last. */
   runningIn(instanceId: string): string | null {
     const uses = this.#logs.get(instanceId)?.running.values() ?? [];
     return [...uses].at(-1)?.tool ?? null;
   }
 
-  /** Which sandbox each call under way works in, by trace id. */
+  /** The instance in which each call in flight works, by trace id. */
   sandboxesOfCalls(): ReadonlyMap<string, string> {
     const found = new Map<string, string>();
     for (const [instanceId, { running }] of this.#logs) {
@@ -96,7 +99,7 @@ export class ActivityLog implements SandboxObserver {
   }
 }
 
-/** Whoever is late keeps adding to a log that nobody can find any more. */
+/** A call that ends after its instance still adds to its own log, which is no longer in the map. */
 function addTo(log: InstanceLog, happening: Happening): void {
   log.lastSeq += 1;
   const text = happening.text === undefined ? {} : { text: cut(happening.text) };
@@ -109,33 +112,36 @@ function cut(text: string): string {
   return text.length > MAX_TEXT_CHARS ? `${text.slice(0, MAX_TEXT_CHARS)}…` : text;
 }
 
-/** `GET sandboxes/:id/activity`, the data of each event `activity`: one thing that happened in a sandbox, in the order of `seq`. All texts are the sandbox's own: nothing in them is trusted. */
+/**
+ * The data of each `activity` event of `GET sandboxes/:id/activity`, in the order of `seq`. All texts come from the
+ * sandbox and are not trusted.
+ */
 export interface Activity {
   readonly seq: number;
   readonly time: string;
   readonly kind: ActivityKind;
-  /** The call, as in `CallNow.id`, and its tool. */
+  /** The trace id of the call, as in `CallNow.id`, and its tool. */
   readonly call?: string;
   readonly tool?: string;
-  /** `shell` and `code`: a piece of what was printed; `terminal`: what the operator's shell printed. */
+  /** `shell` and `code`: a piece of the output. `terminal`: the output of the operator's shell. */
   readonly stream?: "stdout" | "stderr";
   readonly text?: string;
   readonly cell?: CodeCell;
   readonly network?: NetworkAttempt;
-  /** The operator who did it, or the principal. */
+  /** The operator or the principal that acted. */
   readonly by?: string;
 }
 
 export type ActivityKind = "shell" | "code" | "file" | "browser" | "network" | "terminal" | "state";
 
-/** A piece of code that was run: first without, then with what came of it, under the same `call`. */
+/** A piece of code: first an entry without its result, then one with it, under the same `call`. */
 export interface CodeCell {
   readonly language: string;
   readonly code: string;
   readonly result?: string;
   readonly error?: string;
   readonly images?: readonly { readonly mime: string; readonly data: string }[];
-  /** How many pictures there were beside these, for which there was no room any more. */
+  /** How many further images there were, which were dropped to save memory. */
   readonly imagesGone?: number;
 }
 
@@ -148,10 +154,13 @@ export interface NetworkAttempt {
 
 const MAX_ENTRIES = 500;
 const MAX_KEPT_CHARS = 131_072;
-/** Two of the largest pictures, or many of the usual ones. */
+/** Room for two images of the maximum size, or many of the usual size. */
 const MAX_PICTURE_CHARS = 4_000_000;
 
-/** What is kept of one sandbox for whoever looks later. Pictures have room of their own: they drive out older ones, and no text. */
+/**
+ * The stored activity of one sandbox, for operators who open its page later. Images have a separate limit: a new image
+ * drops older images and no text.
+ */
 export class KeptActivity {
   readonly #entries: Activity[] = [];
   #textChars = 0;
@@ -178,7 +187,7 @@ export class KeptActivity {
     this.#pictureChars -= pictureCharsOf(oldest);
   }
 
-  /** From the last on, as many as there is no room for. */
+  /** Drops images of this entry, the last one first, until the limit holds. */
   #dropPicturesAt(at: number): void {
     const entry = this.#entries[at];
     if (entry?.cell?.images === undefined) return;

@@ -1,20 +1,20 @@
 import type { Operator } from "./operator-sessions.ts";
 
-/** One request of the page, after everything about who asks has been settled. */
+/** One request of the dashboard, after the login, origin and CSRF checks. */
 export interface ApiRequest {
   readonly operator: Operator;
-  /** What the pattern of the path has caught, decoded. */
+  /** The decoded values of the braces in the path pattern. */
   readonly parts: readonly string[];
   readonly query: URLSearchParams;
-  /** Parsed JSON of a POST; nothing of it is checked yet. */
+  /** The parsed JSON of a POST, not validated yet. */
   readonly body: unknown;
-  /** The bytes of a PUT. */
+  /** The body of a PUT. */
   readonly bytes: AsyncIterable<Uint8Array>;
-  /** Ends when the page has gone. */
+  /** Aborts when the page has disconnected. */
   readonly signal: AbortSignal;
 }
 
-/** A file for the person at the page, never a page itself. */
+/** A file that the browser downloads and never renders as a page. */
 export class Attachment {
   readonly name: string;
   readonly type: string;
@@ -33,7 +33,7 @@ export interface EventSink {
   end(): void;
 }
 
-/** A stream of events, for as long as somebody listens. */
+/** An event stream, for as long as the page is connected. */
 export class Events {
   readonly start: (sink: EventSink) => () => void;
 
@@ -46,7 +46,7 @@ export type ApiAnswer = Readonly<Record<string, unknown>> | Attachment | Events;
 
 export interface ApiRoute {
   readonly method: "GET" | "POST" | "PUT";
-  /** Behind `/dashboard/api/`. Parts in braces are caught: `sandboxes/{id}/files`. */
+  /** The path below `/dashboard/api/`. Braces match one part: `sandboxes/{id}/files`. */
   readonly path: string;
   answer(request: ApiRequest): ApiAnswer | Promise<ApiAnswer>;
 }

@@ -11,7 +11,10 @@ import type { MissingText } from "./contract-files.ts";
 
 export interface ApprovalSources {
   readonly list: () => Promise<readonly Approval[]>;
-  /** Recorded first, then done. Says whether the call still waited. @throws OwlError for the operator's own call. */
+  /**
+   * Records the decision, then applies it. Returns whether the call was still waiting.
+   * @throws OwlError when the operator decides on a call of their own.
+   */
   readonly decide: (decision: {
     readonly id: string;
     readonly decision: "approve" | "deny";
@@ -19,7 +22,7 @@ export interface ApprovalSources {
     readonly reason: string;
   }) => Promise<boolean>;
   readonly sandboxes: Sandboxes | undefined;
-  /** Whose call it is, while it waits here. */
+  /** The caller of a call that waits on this server. */
   readonly callerOf: (approval: Approval) => SandboxCaller | undefined;
 }
 
@@ -28,7 +31,7 @@ const decisionSchema = z.strictObject({
   reason: z.string().max(500).default(""),
 });
 
-/** `approvals`: the calls that wait for somebody's yes. */
+/** `approvals`: the calls that wait for an approval. */
 export function approvalRoutes(sources: ApprovalSources): readonly ApiRoute[] {
   return [
     {
@@ -61,7 +64,7 @@ async function toShown(approval: Approval, { sandboxes, callerOf }: ApprovalSour
   const named = typeof sessionId === "string" ? sessionId : undefined;
   const sandbox = sandboxes?.findMeant(named, callerOf(approval));
   const change = await proposedChange(sandbox, name, args);
-  // The id opens the sandbox for whoever has it: the page shows its name.
+  // The session id gives access to the sandbox, so the page shows the instance name.
   const shown = sessionId === undefined ? {} : { session_id: sandbox?.plan.instanceId ?? "[redacted]" };
   return {
     id,
@@ -85,13 +88,13 @@ function argsOf({ args }: Approval): Readonly<Record<string, unknown>> {
 
 type Change = ApprovalNow["change"];
 type Arguments = Readonly<Record<string, unknown>>;
-/** What is in a file; nothing where there is none; or why that is not known. */
+/** The content of a file, undefined when the file does not exist, or why it is not known. */
 type Before = { readonly text: string } | { readonly missing: MissingText } | undefined;
 
 const MAX_BEFORE_BYTES = 65_536;
 const READ_TIMEOUT_MS = 5000;
 
-/** What a file would become: known for the two tools that say so in their arguments. */
+/** The change to a file that the call would make. Known only for the two tools whose arguments contain it. */
 export async function proposedChange(
   sandbox: Pick<Sandbox, "request"> | undefined,
   tool: string,

@@ -21,7 +21,7 @@ const inputSchema = z.union([
 type Input = Omit<GuestParams["browser.input"], "timeoutMs">;
 const NOTHING: Input = { kind: "click", x: 0, y: 0, text: "", amount: 0, isUp: false };
 
-/** `sandboxes/{id}/browser`: its picture, and hands for whoever has taken the sandbox over. */
+/** `sandboxes/{id}/browser`: screenshots, and input from the operator who has taken the sandbox over. */
 export function browserRoutes(
   service: OperatorSandboxService,
   takeovers: Pick<Takeovers, "renew">,
@@ -65,7 +65,7 @@ function whole({ x, y }: { readonly x: number; readonly y: number }): { readonly
   return { x: Math.round(x), y: Math.round(y) };
 }
 
-/** What is typed into a page is often a password: its length is enough. */
+/** Typed text is often a password, so only its length is recorded. */
 function onRecord({ kind, x, y, text, amount, isUp }: Input): Readonly<Record<string, unknown>> {
   switch (kind) {
     case "click":
@@ -79,7 +79,7 @@ function onRecord({ kind, x, y, text, amount, isUp }: Input): Readonly<Record<st
   }
 }
 
-/** A little more than one picture a second at most. */
+/** At most a little more than one screenshot a second. */
 const LOOK_MS = 700;
 const PICTURE_TIMEOUT_MS = 5000;
 const MAX_IMAGE_CHARS = 3_000_000;
@@ -87,11 +87,14 @@ const MAX_IMAGE_CHARS = 3_000_000;
 interface Watch {
   readonly viewers: Set<EventSink>;
   timer: NodeJS.Timeout | undefined;
-  /** The last that was shown, as it was sent. */
+  /** The last event that was sent. */
   shown: { readonly event: string; readonly data: string } | undefined;
 }
 
-/** The pictures of browsers, as long as somebody looks. One is taken for all who do, and none while the agent works with it. */
+/**
+ * Takes screenshots while an operator watches. One screenshot serves all viewers, and none is taken while the agent
+ * uses the browser.
+ */
 export class BrowserWatch {
   readonly #service: OperatorSandboxService;
   readonly #watches = new Map<string, Watch>();
@@ -117,7 +120,7 @@ export class BrowserWatch {
 
   #look(instanceId: string, watch: Watch): void {
     void this.#picture(instanceId)
-      // A page that is busy or gone has no picture now; it may have one later.
+      // A page that is busy or closed has no screenshot now. The next attempt may succeed.
       .catch(() => undefined)
       .then((next) => {
         if (watch.viewers.size === 0) return;
@@ -138,7 +141,7 @@ export class BrowserWatch {
     const found = await sandbox.request("browser.picture", params, { timeoutMs: 4 * PICTURE_TIMEOUT_MS });
     if (!found.isRunning) return { event: "none", data: "{}" };
     const { url, title, data: image, width, height } = found;
-    // Whoever has taken the guest over may send what it likes.
+    // A compromised guest may send any data.
     if (image.length > MAX_IMAGE_CHARS) return undefined;
     const picture: BrowserPicture = { url, title, image, width, height };
     return { event: "picture", data: JSON.stringify(picture) };

@@ -1,4 +1,4 @@
-/** The part of the contract about what is inside a sandbox: files, processes, the picture of its browser. */
+/** The part of the contract about the inside of a sandbox: files, processes, browser screenshots. */
 
 export interface FileEntry {
   readonly name: string;
@@ -11,7 +11,7 @@ export interface FileEntry {
 export interface FileList {
   readonly path: string;
   readonly entries: readonly FileEntry[];
-  /** There are more than were listed. */
+  /** The folder has more entries than were listed. */
   readonly truncated: boolean;
 }
 
@@ -19,12 +19,12 @@ export interface FileList {
 export interface FileText {
   readonly path: string;
   readonly sizeBytes: number;
-  /** Absent when the file is no text. */
+  /** Absent when the file is not text. */
   readonly text?: string;
   readonly truncated: boolean;
 }
 
-/** `GET sandboxes/:id/changes`: against the workspace as it was when the sandbox began. */
+/** `GET sandboxes/:id/changes`: compared with the workspace when the sandbox started. */
 export interface FileChanges {
   readonly changes: readonly FileChange[];
   readonly truncated: boolean;
@@ -33,17 +33,18 @@ export interface FileChanges {
 export interface FileChange {
   readonly path: string;
   readonly change: "added" | "changed" | "removed";
-  /** What was in it when the sandbox began; of one that was there. */
+  /** The content when the sandbox started. Absent for an added file. */
   readonly before?: string;
   readonly beforeMissing?: MissingText;
-  /** What is in it now; of one that is there. */
+  /** The content now. Absent for a removed file. */
   readonly after?: string;
   readonly afterMissing?: MissingText;
 }
 
 /**
- * Why a text is not here: the file is too large, is no text, could not be opened, came after those that there was room for, was not
- * read in time, stands behind many others here, or was not looked at when the sandbox began.
+ * Why a text is missing. `large`: the file is too large. `binary`: it is not text. `gone`: it could not be opened.
+ * `full`: the size limit for all texts was reached. `late`: it was not read in time. `many`: the response contains
+ * texts for a limited number of files. `unknown`: it was not read when the sandbox started.
  */
 export type MissingText = "large" | "binary" | "gone" | "full" | "late" | "many" | "unknown";
 
@@ -61,7 +62,7 @@ export interface SandboxProcess {
   readonly startedAt?: string;
 }
 
-/** `GET sandboxes/:id/browser`: the data of each event `picture`. */
+/** The data of each `picture` event of `GET sandboxes/:id/browser`. */
 export interface BrowserPicture {
   readonly url: string;
   readonly title: string;
@@ -80,6 +81,6 @@ export type BrowserInput =
 
 /** `GET past-sandboxes/:id`. */
 export interface PastSandbox {
-  /** As in `SandboxNow`; null where it is not known any more. */
+  /** As in `SandboxNow`; null when it is no longer known. */
   readonly ledgerId: string | null;
 }

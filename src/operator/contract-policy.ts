@@ -1,5 +1,5 @@
-/** The part of the contract about what clients may do: policy, tools, skills, handlers, and the switch that stops them. */
-/** `GET clients`: principals that the ledger, the policy or a sandbox knows, by name. */
+/** The part of the contract about what clients may do: policy, tools, skills, handlers and pauses. */
+/** `GET clients`: the principals in the ledger, in the policy and of sandboxes, sorted by name. */
 export interface ClientList {
   readonly clients: readonly ClientFacts[];
 }
@@ -12,7 +12,10 @@ export interface ClientFacts {
   readonly paused: boolean;
 }
 
-/** `GET policy?client&groups&claims&label`: what this client sees and may do. Groups with commas between them, claims as JSON. */
+/**
+ * `GET policy?client&groups&claims&label`: what this client sees and may do. Groups are separated by commas, claims are
+ * JSON.
+ */
 export interface ClientPolicy {
   readonly client: string;
   readonly revision: string;
@@ -22,7 +25,7 @@ export interface ClientPolicy {
 export interface ToolPolicy {
   readonly tool: string;
   readonly visible: boolean;
-  /** Without looking at arguments: `depends` where a rule looks at them. */
+  /** The decision without arguments: `depends` when a rule reads them. */
   readonly decision: "allow" | "deny" | "confirm" | "depends";
   readonly rule: string;
   readonly reason?: string;
@@ -44,7 +47,7 @@ export interface ExplainAnswer {
   readonly decision: "allow" | "deny" | "confirm";
   readonly rule: string;
   readonly reason?: string;
-  /** Why the call would fail all the same: its arguments are not valid. */
+  /** Why the call would fail although it is allowed: its arguments are not valid. */
   readonly mistake?: string;
   readonly visible: boolean;
   readonly confirm?: "operator" | "client";
@@ -55,13 +58,13 @@ export interface ExplainAnswer {
 
 /** `GET reload`. */
 export interface ReloadState {
-  /** Absent when nothing was reloaded since the start. */
+  /** Absent when nothing has been reloaded since the start. */
   readonly at?: string;
   readonly ok: boolean;
   readonly problems: readonly string[];
 }
 
-/** `GET tools?client=`: without `client`, all that there are. */
+/** `GET tools?client=`: without `client`, all tools. */
 export interface ToolList {
   readonly tools: readonly ToolFacts[];
 }
@@ -76,7 +79,7 @@ export interface ToolFacts {
   readonly destructive: boolean;
 }
 
-/** `POST tools/call`, as the operator, through the pipeline. */
+/** `POST tools/call`: a call of the operator through the pipeline. */
 export interface ToolCallRequest {
   readonly name: string;
   readonly arguments: Readonly<Record<string, unknown>>;
@@ -84,7 +87,7 @@ export interface ToolCallRequest {
 
 export interface ToolCallAnswer {
   readonly ok: boolean;
-  /** MCP content items, or what was wrong. */
+  /** MCP content items, empty when the call failed with `error`. */
   readonly content: readonly unknown[];
   readonly structured?: unknown;
   readonly error?: { readonly kind: string; readonly message: string; readonly hint?: string };
@@ -111,15 +114,18 @@ export interface HandlerList {
   readonly problems: readonly ProblemFacts[];
 }
 
-/** `POST pause`. Without `client`: everybody. */
+/** `POST pause`. Without `client`: all clients. */
 export interface PauseRequest {
   readonly client?: string;
   readonly reason: string;
-  /** Ends calls that run already. */
+  /** Cancels calls in flight. */
   readonly cancel?: boolean;
 }
 
-/** `POST resume`, which answers as `GET paused` and `POST pause` do: `{paused}` as in `Now`. Without `client`: the pause of everybody. */
+/**
+ * `POST resume`. The response is the same as of `GET paused` and `POST pause`: `{paused}` as in `Now`. Without
+ * `client`: resumes the pause of all clients.
+ */
 export interface ResumeRequest {
   readonly client?: string;
 }

@@ -1,21 +1,24 @@
 /**
- * What the page and the server say to each other under `/dashboard/api`: types only, so that the page takes nothing else
- * of the server. Times are ISO texts, money is in whole micro-units. A sandbox is named by its cell's name, never by the
- * session id that would open it to a client.
+ * The messages between the page and the server under `/dashboard/api`. Types only, so that the page imports no code of
+ * the server. Times are ISO texts, money is in whole micro-units. A sandbox is identified by its instance name, never
+ * by the session id, which would give access to it.
  */
 import type { MissingText } from "./contract-files.ts";
 
-/** Every answer that is none. */
+/** The body of every error response. */
 export interface ErrorAnswer {
   readonly error: { readonly kind: string; readonly message: string; readonly hint?: string };
 }
 
-/** `GET session`, and what `POST login {token}` answers. */
+/** `GET session`, and the response of `POST login {token}`. */
 export interface SessionAnswer {
   readonly operator: string;
-  /** To be sent as the header `x-owlclaw-csrf` with every POST, PUT and DELETE. */
+  /** Required in the header `x-owlclaw-csrf` of every POST, PUT and DELETE. */
   readonly csrf: string;
-  /** When it ends unless it is used before. Requests with the header `x-owlclaw-idle`, and streams, are no use. */
+  /**
+   * When the session ends unless it is used before. Requests with the header `x-owlclaw-idle`, and streams, do not
+   * count as use.
+   */
   readonly expiresAt: string;
 }
 
@@ -23,18 +26,18 @@ export interface LoginRequest {
   readonly token: string;
 }
 
-/** `GET login`, with or without a session: how one gets in here. */
+/** `GET login`, with or without a session: how an operator logs in. */
 export interface LoginFacts {
-  /** `token`: the form works. `link`: auth is off, only a one-time link opens the page. */
+  /** `token`: the form accepts a token. `link`: auth is off, and only a one-time link gives access. */
   readonly by: "token" | "link";
   readonly hint: string;
-  /** Who is in already; nobody: null. */
+  /** The current session; null without one. */
   readonly session: SessionAnswer | null;
 }
 
 export interface SandboxNow {
   readonly id: string;
-  /** What stands for it in the ledger: `ledger?sandbox=`. */
+  /** The sandbox in ledger rows, for `ledger?sandbox=`. */
   readonly ledgerId: string;
   readonly state: string;
   readonly owner: string;
@@ -44,15 +47,15 @@ export interface SandboxNow {
   readonly createdAt: string;
   readonly lastUsedAt: string;
   readonly expiresAt: string;
-  /** Of one core; absent where it is not measured. */
+  /** Per cent of one core. Absent when it is not measured. */
   readonly cpuPercent?: number;
   readonly memoryBytes?: number;
-  /** The tool that runs in it. */
+  /** The tool that runs in the sandbox. */
   readonly running: string | null;
   readonly takenOverBy?: string;
 }
 
-/** Which part of the way a call is in. */
+/** The current stage of a call in the pipeline. */
 export type CallStage = "arguments" | "policy" | "approval" | "running" | "recording";
 
 export interface CallNow {
@@ -66,11 +69,11 @@ export interface CallNow {
 }
 
 export interface QueueNow {
-  /** Calls that are on their way. */
+  /** Calls in flight. */
   readonly running: number;
   /** Calls that wait for an operator. */
   readonly waiting: number;
-  /** Sandboxes that stand ready, and that are alive in all. */
+  /** Sandboxes in the warm pool, and all sandboxes that are alive. */
   readonly ready: number;
   readonly alive: number;
   readonly most: number;
@@ -86,9 +89,9 @@ export interface CheckNow {
   readonly message: string;
 }
 
-/** Nobody's calls, or one client's, are served. */
+/** A pause of one client, or of all clients. */
 export interface Pause {
-  /** `*`: everybody. */
+  /** `*`: all clients. */
   readonly client: string;
   readonly by: string;
   readonly reason: string;
@@ -103,12 +106,15 @@ export interface Now {
   readonly calls: readonly CallNow[];
   readonly queue: QueueNow;
   readonly health: HealthNow;
-  /** The ids of the calls that wait for an operator: as many as before may be others. */
+  /** The ids of the calls that wait for an operator. Their number alone does not show that they have changed. */
   readonly approvals: readonly string[];
   readonly paused: readonly Pause[];
 }
 
-/** The event `change` of `GET live`: only what is other than before. A sandbox or a call that ended is in `gone`. */
+/**
+ * The event `change` of `GET live`: only the parts that have changed. Ended sandboxes and calls are in `sandboxesGone`
+ * and `callsGone`.
+ */
 export interface NowChange {
   readonly sandboxes?: readonly SandboxNow[];
   readonly sandboxesGone?: readonly string[];
@@ -125,9 +131,9 @@ export interface SandboxDetail extends SandboxNow {
   readonly labels: Readonly<Record<string, string>>;
   readonly limits: Readonly<Record<string, number>>;
   readonly networkAllow: readonly string[];
-  /** Where its files begin. */
+  /** The path of the workspace. */
   readonly workspace: string;
-  /** Which of the views and actions this sandbox has. */
+  /** The views and actions that this sandbox supports. */
   readonly can: readonly SandboxAbility[];
 }
 
@@ -168,26 +174,26 @@ export interface LedgerLine {
   readonly costMicros: number;
   readonly sandbox: string | null;
   readonly traceId: string;
-  /** More than 1 when refusals like this one were counted in one row. */
+  /** More than 1 when refusals of the same kind were counted in one row. */
   readonly count: number;
 }
 
 /**
  * `GET ledger?client&tool&kind&decision&outcome&rule&trace&sandbox&from&to&text&before&after&limit`. Newest first.
- * `before`: rows older than this number. `after`: the oldest of those that are newer, still newest first.
+ * `before`: rows older than this number. `after`: the oldest rows newer than this number, also newest first.
  */
 export interface LedgerPage {
   readonly rows: readonly LedgerLine[];
-  /** How many the filter lets through; absent when they were not counted. */
+  /** The number of rows that match the filter. Absent when they were not counted. */
   readonly total?: number;
-  /** Whether there are older ones. */
+  /** Whether there are older rows. */
   readonly more: boolean;
   /**
-   * Where to go on: `before=` this. With `text` it may come with few rows, or none: no more was looked through in one
-   * go, and there may be some further down.
+   * The value of `before=` for the next page. With `text` a page may have few rows, or none, because one request
+   * searches a limited number of rows: older ones may match.
    */
   readonly next?: number;
-  /** The newest row that was looked at, found or not: those that come later are asked for with `after=` this. */
+  /** The newest row that was searched, whether it matched or not. Request later rows with `after=` this number. */
   readonly newest?: number;
 }
 
@@ -200,7 +206,7 @@ export interface LedgerDetail extends LedgerLine {
   readonly flags: readonly string[];
   readonly hash: string;
   readonly previousHash: string | null;
-  /** Stages of the pipeline, where the server still remembers them. */
+  /** Stages of the pipeline, while the server still remembers them. */
   readonly stages?: readonly { readonly name: string; readonly durationMs: number }[];
 }
 
@@ -237,9 +243,9 @@ export interface ApprovalNow {
   readonly traceId: string;
   readonly createdAt: string;
   readonly expiresAt: string;
-  /** Where it would work, if it says so. */
+  /** The sandbox that the arguments of the call name. */
   readonly sandbox?: string;
-  /** What a file would become, where that is known. */
+  /** The change to a file that the call would make, when it is known. */
   readonly change?: ProposedChange;
 }
 
@@ -247,10 +253,10 @@ export interface ProposedChange {
   readonly path: string;
   /** Absent for a new file, and for one that could not be read. */
   readonly before?: string;
-  /** Of one that is there, or may be. */
+  /** Why `before` is absent, for a file that exists or may exist. */
   readonly beforeMissing?: MissingText;
   readonly after: string;
-  /** The texts are no whole file: `after` comes at its end, or in place of `before`. */
+  /** The texts are parts of the file: `after` is appended, or replaces `before`. */
   readonly isPart?: boolean;
 }
 
@@ -265,7 +271,7 @@ export interface ApprovalDecision {
   readonly reason: string;
 }
 
-/** The part of the contract about what calls cost, and who is near a limit. */
+/** The part of the contract about costs and limits. */
 export interface SpendCount {
   readonly calls: number;
   readonly refused: number;
@@ -273,21 +279,21 @@ export interface SpendCount {
   readonly costMicros: number;
 }
 
-/** `GET spend?range=week|month|quarter`, or `?from&to`; without any of them: of the last 35 days. */
+/** `GET spend?range=week|month|quarter`, or `?from&to`. Default: the last 35 days. */
 export interface Spend {
-  /** Where days and months begin. */
+  /** The time zone of days and months. */
   readonly timeZone: string;
   readonly from: string;
-  /** Days there, such as `2026-11-15`: the one of `from`, and the one of this moment. */
+  /** Days in this time zone, such as `2026-11-15`: the day of `from`, and the current day. */
   readonly firstDay: string;
   readonly today: string;
   readonly total: SpendCount;
   readonly clients: readonly (SpendCount & { readonly client: string })[];
   readonly tools: readonly (SpendCount & { readonly tool: string })[];
   readonly days: readonly (SpendCount & { readonly day: string })[];
-  /** What this month has cost, and what it will have cost at its end, if it goes on like this. */
+  /** The cost of this month so far, and the forecast for the whole month at the same rate. */
   readonly month: { readonly usedMicros: number; readonly forecastMicros: number };
-  /** Of this month, for clients that have one. */
+  /** The budgets of this month, for clients that have one. */
   readonly budgets: readonly BudgetState[];
   readonly nearLimits: readonly NearLimit[];
 }
@@ -296,7 +302,7 @@ export interface BudgetState {
   readonly client: string;
   readonly usedMicros: number;
   readonly limitMicros: number;
-  /** At the end of the month, if it goes on as in this month so far. */
+  /** The forecast for the whole month at the rate of this month so far. */
   readonly forecastMicros: number;
 }
 

@@ -29,7 +29,7 @@ const listSchema = z.object({
 
 const destroySchema = z.object({ destroyed: z.boolean() });
 
-/** Whether a server uses this data folder. */
+/** Whether a running server uses this data folder. */
 export async function isServed(dataFolder: string): Promise<boolean> {
   return (await askAll(dataFolder, { do: "list" })).length > 0;
 }
@@ -40,7 +40,7 @@ export async function listSandboxes(dataFolder: string): Promise<OperatorView[]>
   return answers.flatMap((answer) => (answer === undefined ? [] : listSchema.parse(answer).sandboxes));
 }
 
-/** Whether one of the servers had it. */
+/** Returns whether one of the servers had the sandbox. */
 export async function destroySandbox(
   dataFolder: string,
   destroy: { readonly name: string; readonly by: string },
@@ -51,7 +51,10 @@ export async function destroySandbox(
 
 const dashboardSchema = z.object({ dashboard: z.object({ url: z.string(), link: z.string().optional() }).nullable() });
 
-/** Where the pages of the servers are that use this data folder, each with a new link where it takes one. */
+/**
+ * The dashboard addresses of the servers that use this data folder. Each has a new one-time link when the server
+ * accepts links.
+ */
 export async function dashboardAddresses(
   dataFolder: string,
 ): Promise<{ readonly url: string; readonly link?: string | undefined }[]> {
@@ -68,12 +71,12 @@ const resumedSchema = z.object({ resumed: z.boolean() });
 
 export type Paused = z.output<typeof pausedSchema>["paused"];
 
-/** Who is paused at the servers that use this data folder; nothing when none runs. */
+/** The paused clients of the servers that use this data folder. Undefined when no server runs. */
 export async function listPaused(dataFolder: string): Promise<Paused | undefined> {
   return pausedOf(await askAll(dataFolder, { do: "paused" }));
 }
 
-/** Who is paused then; nothing when no server runs. Without a client: everybody. */
+/** Pauses a client, or all clients without `client`. Returns the paused clients, or undefined when no server runs. */
 export async function pauseClient(
   dataFolder: string,
   pause: { readonly client?: string; readonly by: string; readonly reason: string; readonly cancel: boolean },
@@ -81,7 +84,7 @@ export async function pauseClient(
   return pausedOf(await askAll(dataFolder, { do: "pause", ...pause }));
 }
 
-/** Whether one of the servers had it paused. */
+/** Returns whether the client was paused on one of the servers. */
 export async function resumeClient(
   dataFolder: string,
   resume: { readonly client?: string; readonly by: string },
@@ -90,7 +93,7 @@ export async function resumeClient(
   return answers.some((answer) => resumedSchema.parse(answer).resumed);
 }
 
-/** All servers follow one file, so that each names the same. */
+/** All servers read the same file, so the first answer is complete. */
 function pausedOf(answers: readonly unknown[]): Paused | undefined {
   const [first] = answers;
   return first === undefined ? undefined : pausedSchema.parse(first).paused;
@@ -104,15 +107,15 @@ async function askAll(dataFolder: string, request: Readonly<Record<string, unkno
 const problemSchema = z.object({ error: z.string() });
 const decidedSchema = z.object({ decided: z.boolean() });
 
-/** The calls that wait at any server that uses this data folder. */
+/** The calls that wait for approval on any server that uses this data folder. */
 export async function listApprovals(dataFolder: string): Promise<z.output<typeof approvalsSchema>["approvals"]> {
   const answers = await Promise.all((await sockets(dataFolder)).map((path) => ask(path, { do: "approvals" })));
   const all = answers.flatMap((answer) => (answer === undefined ? [] : approvalsSchema.parse(answer).approvals));
-  // Servers that share a store tell of each other's too.
+  // Servers that share a store also list each other's calls.
   return [...new Map(all.map((approval) => [approval.id, approval])).values()];
 }
 
-/** Whether a call waited under this id at one of the servers. */
+/** Returns whether a call with this id waited on one of the servers. */
 export async function decideApproval(
   dataFolder: string,
   decision: {
@@ -123,7 +126,7 @@ export async function decideApproval(
   },
 ): Promise<boolean> {
   const request = { do: "decide", ...decision };
-  // One after another: a server decides for those that share its store.
+  // Sequentially: a server also decides for the servers that share its store.
   for (const path of await sockets(dataFolder)) {
     const answer = await ask(path, request);
     if (answer !== undefined && decidedSchema.parse(answer).decided) return true;
@@ -137,7 +140,7 @@ async function sockets(dataFolder: string): Promise<string[]> {
   return names.filter((name) => name.endsWith(".sock")).map((name) => join(folder, name));
 }
 
-/** Nothing when the server behind the socket is dead: then its socket goes too. */
+/** Undefined when the server behind the socket has died. Its socket is then removed. */
 async function ask(path: string, request: Readonly<Record<string, unknown>>): Promise<unknown> {
   const socket = connect(path);
   socket.setTimeout(ANSWER_TIMEOUT_MS, () => socket.destroy(new Error("the server did not answer")));

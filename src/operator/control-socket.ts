@@ -8,7 +8,7 @@ import type { Governance } from "../call/governed-work.ts";
 import { answerOperator, operatorRequests } from "./operator-requests.ts";
 import type { OperatorSandboxes } from "./sandbox-service.ts";
 
-/** The longest path that the kernel takes for a unix socket. */
+/** The kernel's limit for the path of a Unix socket. */
 const MAX_SOCKET_PATH_BYTES = 107;
 const MAX_LINE_CHARS = 10_000;
 
@@ -27,7 +27,7 @@ export function controlFolder(dataFolder: string): string {
   return join(dataFolder, "control");
 }
 
-/** What a running server lets commands look at. */
+/** The parts of a running server that commands can query. */
 interface Looked {
   readonly sandboxes: OperatorSandboxes | undefined;
   readonly governance: Governance | undefined;
@@ -35,8 +35,8 @@ interface Looked {
 }
 
 /**
- * Lets commands on the same machine ask a running server about its sandboxes and the calls that wait for
- * approval. Who may open the socket is decided by the file system: the data folder's owner alone.
+ * Lets commands on the same machine query a running server about its sandboxes, pauses and approvals. The file
+ * permissions of the data folder control access: only its owner can open the socket.
  */
 export async function openControlSocket(
   options: Looked & { readonly dataFolder: string; readonly logger: Logger },
@@ -67,7 +67,7 @@ export async function openControlSocket(
   };
 }
 
-/** Those of servers that were killed. */
+/** Removes the sockets of servers that were killed. */
 async function removeDeadSockets(folder: string): Promise<void> {
   const { probeSocket } = await import("../sandbox/network/listener-socket.ts");
   for (const name of (await readdir(folder)).filter((each) => each.endsWith(".sock"))) {
@@ -76,7 +76,10 @@ async function removeDeadSockets(folder: string): Promise<void> {
   }
 }
 
-/** One request on one line, one answer on one line. A line ends with \n alone: newer Nodes' readline ends it inside of JSON texts. */
+/**
+ * One request on one line, one response on one line. Only
+ *  ends a line: readline of newer Node versions also splits at U+2028 and U+2029, which JSON texts may contain.
+ */
 function answer(socket: Socket, looked: Looked): void {
   socket.on("error", () => socket.destroy());
   socket.setEncoding("utf8");

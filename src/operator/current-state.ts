@@ -6,14 +6,14 @@ import { sessionDigest } from "../telemetry/redact.ts";
 import type { ActivityLog } from "./activity-log.ts";
 import type { CallNow, CallStage, CheckNow, HealthNow, Now, Pause, QueueNow, SandboxNow } from "./contract.ts";
 
-/** What is going on, from those who know. */
+/** The sources of the current state. */
 export interface NowSources {
   readonly version: string;
   readonly activity: ActivityLog;
   readonly usage: UsageSampler;
-  /** All that are alive; none where sandboxes are switched off. */
+  /** All sandboxes that are alive. Empty when sandboxes are disabled. */
   readonly sandboxes: () => readonly SandboxSummary[];
-  /** How many stand ready for whoever comes, and how many there may be in all. */
+  /** The number of sandboxes in the warm pool, and the maximum number of sandboxes. */
   readonly room: () => { readonly ready: number; readonly most: number };
   readonly running: RunningCalls;
   readonly approvals: () => readonly Approval[];
@@ -21,12 +21,12 @@ export interface NowSources {
   readonly health: () => Promise<HealthReport>;
 }
 
-/** A flood of calls must not become a flood of lines on a page. */
+/** Limits the number of calls that the page lists. */
 const MAX_CALLS = 200;
-/** Of sandboxes that have ended: whoever has an address of one finds its rows. */
+/** Ledger ids of ended sandboxes are kept, so that their pages can still show their ledger rows. */
 const MAX_REMEMBERED = 5000;
 
-/** The state of the moment, made when somebody asks. */
+/** The current state, computed on request. */
 export class CurrentState {
   readonly #sources: NowSources;
   readonly #startedAt = new Date(Date.now() - process.uptime() * 1000).toISOString();
@@ -37,7 +37,7 @@ export class CurrentState {
     this.#sources = sources;
   }
 
-  /** What takes its time: looked at now and then, not for every picture. */
+  /** Updates health and usage, which are too slow to compute for every snapshot. */
   async look(): Promise<void> {
     const { health, usage, sandboxes } = this.#sources;
     const { status, checks } = await health();
@@ -70,7 +70,10 @@ export class CurrentState {
     return found && this.#sandbox(found);
   }
 
-  /** What stands for it in the ledger, also when it has ended. Those that nobody has looked at are not known. */
+  /**
+   * The id of the sandbox in ledger rows, also after it has ended. Undefined when the sandbox was never part of a
+   * snapshot.
+   */
   ledgerIdOf(instanceId: string): string | undefined {
     return this.#ledgerIds.get(instanceId);
   }
@@ -118,7 +121,7 @@ export class CurrentState {
       const sandbox = inSandbox.get(traceId);
       const { principal, label } = running.call.caller;
       calls.push({
-        // A request may bring several calls under one trace.
+        // One request may contain several calls with the same trace id.
         id: count === 1 ? traceId : `${traceId}.${count}`,
         principal: principal.id,
         ...(label !== undefined && { label }),
@@ -140,7 +143,7 @@ function isoTime(ms: number): string {
   return new Date(ms).toISOString();
 }
 
-/** So many are looked at in one go: with more of them, each is looked at more seldom. */
+/** How many sandboxes one round measures. With more sandboxes, each is measured less often. */
 const MAX_AT_ONCE = 50;
 const MIN_APART_MS = 500;
 
@@ -160,7 +163,7 @@ interface Sample {
   readonly shown: SandboxUsage;
 }
 
-/** What sandboxes use of the machine, as long as somebody looks. */
+/** Measures the CPU and memory use of sandboxes while an operator watches. */
 export class UsageSampler {
   readonly #usageOf: (instanceId: string) => Promise<Measured | undefined>;
   readonly #samples = new Map<string, Sample>();
@@ -174,7 +177,7 @@ export class UsageSampler {
     return this.#samples.get(instanceId)?.shown ?? {};
   }
 
-  /** One after the other: whoever works in them must not notice. */
+  /** Measures one sandbox after the other, to keep the load low. */
   async sample(instanceIds: readonly string[]): Promise<void> {
     const alive = new Set(instanceIds);
     for (const known of this.#samples.keys()) if (!alive.has(known)) this.#samples.delete(known);
@@ -187,13 +190,14 @@ export class UsageSampler {
   }
 
   async #look(instanceId: string): Promise<void> {
-    // One that is just ending cannot be asked.
+    // A sandbox that is ending cannot be measured.
     const askedAt = performance.now();
     const usage = await this.#usageOf(instanceId).catch(() => undefined);
     if (usage === undefined) return void this.#samples.delete(instanceId);
     const { cpuMs, memoryBytes } = usage;
     const before = this.#samples.get(instanceId);
-    // Nobody knows when exactly it was read: over a short while that would be most of the answer.
+    // The exact time of the measurement within the request is unknown. Over a short interval this error would dominate
+    // the result.
     if (before !== undefined && askedAt - before.atMs < MIN_APART_MS) {
       return void this.#samples.set(instanceId, { ...before, shown: { ...before.shown, memoryBytes } });
     }

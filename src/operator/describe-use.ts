@@ -11,7 +11,7 @@ export interface SaidOfUse {
   readonly cell?: CodeCell;
 }
 
-/** What a call sets out to do, for somebody who looks on. Inputs have whatever shape their tool's schema has. */
+/** What a call does, for operators who watch. The shape of the input depends on the schema of the tool. */
 export function describeUse({ tool, input, language }: ObservedCall): SaidOfUse & { readonly kind: ActivityKind } {
   const code = textIn(input, "code");
   if (code !== undefined) return { kind: "code", cell: cellOf(input, { code, language }) };
@@ -21,7 +21,7 @@ export function describeUse({ tool, input, language }: ObservedCall): SaidOfUse 
   return { kind: kindOf(tool), text: `${tool} ${what}`.trimEnd() };
 }
 
-/** What came of it, where that says more than what was printed. */
+/** The result of a call, when it contains more than the output. */
 export function describeOutcome(
   { input, language }: ObservedCall,
   { value, blocks = [], failure }: CallOutcome,
@@ -41,7 +41,7 @@ export function describeOutcome(
   };
 }
 
-/** What a call printed, from its result: one that ends at once has sent nothing before. */
+/** The output in the result of a call. A call that ends immediately has streamed nothing before. */
 export function printedBy({
   value,
 }: CallOutcome): readonly { readonly stream: "stdout" | "stderr"; readonly text: string }[] {

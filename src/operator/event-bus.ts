@@ -3,12 +3,12 @@ import type { Now, NowChange } from "./contract.ts";
 import type { CurrentState } from "./current-state.ts";
 import type { PastSandbox } from "./contract-files.ts";
 
-/** At most four pictures a second, whatever happens. */
+/** At most four updates a second. */
 const TICK_MS = 250;
-/** Health and usage change slowly, and cost more to look at. */
+/** Health and usage change slowly and are expensive to compute. */
 const LOOK_MS = 2000;
 
-/** Tells all viewers what changed, made once for all of them. Without a viewer nothing of it runs. */
+/** Sends changes to all viewers. Each change is computed once for all of them. Without a viewer no timer runs. */
 export class EventBus {
   readonly #state: CurrentState;
   readonly #viewers = new Set<EventSink>();
@@ -21,7 +21,7 @@ export class EventBus {
     this.#state = state;
   }
 
-  /** The whole first, then changes, until the returned function is called. */
+  /** Sends the whole state, then changes, until the returned function is called. */
   join(viewer: EventSink): () => void {
     if (this.#viewers.size === 0) this.#start();
     else this.#tick();
@@ -47,13 +47,16 @@ export class EventBus {
     this.#shown = undefined;
   }
 
-  /** One at a time: whoever comes while the last one is still out, for one who has left, goes on with that. */
+  /**
+   * Only one update runs at a time. A viewer who joins during the update that a previous viewer started uses its
+   * result.
+   */
   #look(): void {
     if (this.#isLooking) return;
     this.#isLooking = true;
     void this.#state
       .look()
-      // What cannot be looked at stays as it was; the next look may be better.
+      // When the update fails, the old state stays. The next one may succeed.
       .catch(() => undefined)
       .then(() => {
         this.#isLooking = false;
@@ -74,7 +77,7 @@ export class EventBus {
   }
 }
 
-/** A state with the texts of its parts, so that each is made and compared once. */
+/** A state with the JSON of its parts, so that each part is serialized and compared once. */
 interface Shown {
   readonly now: Now;
   readonly sandboxes: ReadonlyMap<string, string>;
@@ -118,7 +121,7 @@ function changeBetween(before: Shown, after: Shown): NowChange {
   };
 }
 
-/** `now`, `live`, and what is left of a sandbox that has ended. */
+/** `now`, `live`, and the ledger id of a sandbox that has ended. */
 export function liveRoutes(state: CurrentState): readonly ApiRoute[] {
   const hub = new EventBus(state);
   return [

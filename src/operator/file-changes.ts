@@ -11,14 +11,14 @@ import type { FileChange, FileChanges, MissingText } from "./contract-files.ts";
 
 const TIMEOUT_MS = 20_000;
 const MAX_CHANGES = 500;
-/** So many of them are shown with their texts, and so many letters in all. */
+/** The maximum number of changes with texts, and of characters in all texts. */
 const MAX_WITH_TEXTS = 50;
 const MAX_SHOWN_CHARS = 1024 * 1024;
 
-/** A workspace of the sandbox's own. */
+/** The start of a workspace that is not mounted: it was empty. */
 const EMPTY: WorkspaceStart = { files: new Map(), isWhole: true };
 
-/** One file, with what is known of it at both times. */
+/** One changed file, with its known content before and after. */
 interface Difference {
   readonly path: string;
   readonly change: FileChange["change"];
@@ -26,7 +26,10 @@ interface Difference {
   readonly after?: FoundText | undefined;
 }
 
-/** What is other in the workspace than at the start: a workspace of the sandbox's own began empty, a folder of the host did not. */
+/**
+ * The files in the workspace that changed since the start. A workspace of the sandbox itself was empty; a mounted
+ * folder of the host was not.
+ */
 export async function changesOf(sandbox: Sandbox, workspacePath: string, signal: AbortSignal): Promise<FileChanges> {
   const untilMs = performance.now() + TIMEOUT_MS;
   const isMounted = sandbox.plan.volumes.some(({ guestPath }) => guestPath === workspacePath);
@@ -37,20 +40,20 @@ export async function changesOf(sandbox: Sandbox, workspacePath: string, signal:
   const suspects = files.filter((entry) => isSuspect(entry, start, sandbox.facts.createdAtMs));
   const now = await readTexts(sandbox, { files: suspects, untilMs, signal });
   const found = suspects.flatMap((entry) => differenceOf(entry, start, now.get(entry.path)) ?? []);
-  // What is not listed may still be there.
+  // In a truncated list, a missing file may still exist.
   const removed = isTruncated ? [] : removedSince(start, files);
   const all = [...found, ...removed];
   return { changes: shown(all.slice(0, MAX_CHANGES)), truncated: isTruncated || all.length > MAX_CHANGES };
 }
 
-/** Of files that the start does not know for certain, those that were written since then count as changed. */
+/** A file that was not recorded at the start counts as changed when it was written since then. */
 function isSuspect(entry: WorkspaceEntry, start: WorkspaceStart | undefined, startMs: number): boolean {
   const before = start?.files.get(entry.path);
   if (before !== undefined) return before.mark !== markOf(entry);
   return start?.isWhole === true || entry.changedAtMs >= startMs;
 }
 
-/** Nothing where a file was touched, or moved and put back, and has in it what it had. */
+/** Undefined when a file was touched, or replaced by an identical one, so that its content is unchanged. */
 function differenceOf(
   { path, sizeBytes }: WorkspaceEntry,
   start: WorkspaceStart | undefined,

@@ -11,7 +11,7 @@ import { GUEST_FOLDER } from "../sandbox/open-runtime.ts";
 import type { SandboxHealth } from "../sandbox/sandbox-runtime.ts";
 
 const MEGABYTE = 1024 * 1024;
-/** Below this nothing can be recorded for long; below ten times this somebody should look. */
+/** Below this, recording soon fails. Below ten times this, the status is degraded. */
 const MIN_FREE_BYTES = 100 * MEGABYTE;
 const LOW_FREE_BYTES = 10 * MIN_FREE_BYTES;
 const MIN_FREE_INODES = 1000;
@@ -19,26 +19,26 @@ const LOW_FREE_INODES = 10 * MIN_FREE_INODES;
 const DAY_MS = 86_400_000;
 const SOON_DAYS = 7;
 
-/** The TLS certificate that clients are shown. */
+/** The TLS certificate in use. */
 export interface CertificateInUse {
   readonly cert: Buffer;
-  /** The files hold something else, which cannot be used. */
+  /** The certificate files have changed, and the new pair cannot be used. */
   readonly isRefused: boolean;
 }
 
 export interface HealthParts {
   readonly config: Config;
   readonly governance: Pick<Governance, "governor" | "ledger"> | undefined;
-  /** Absent when sandboxes are switched off. */
+  /** Absent when sandboxes are disabled. */
   readonly sandboxes: { readonly health: () => SandboxHealth } | undefined;
-  /** What the last verification of the ledger found; absent when nobody verifies. */
+  /** The result of the last verification of the ledger. Absent when verification is disabled. */
   readonly ledgerCheck?: { readonly finding: Finding } | undefined;
   readonly alerts?: Pick<WebhookAlerts, "isInTrouble"> | undefined;
-  /** Nothing before somebody listens with TLS. */
+  /** Undefined until the TLS listener is open. */
   readonly certificate?: (() => CertificateInUse | undefined) | undefined;
 }
 
-/** Everything that `/health` looks at. */
+/** All checks of `/health`. */
 export function healthChecks(parts: HealthParts): readonly HealthCheck[] {
   const { config, governance, sandboxes, ledgerCheck, alerts, certificate } = parts;
   const checks: HealthCheck[] = [diskCheck(config.sandbox.root)];
@@ -71,7 +71,7 @@ function storeCheck({ governor, ledger }: Pick<Governance, "governor" | "ledger"
   };
 }
 
-/** Calls go on: what was lost does not come back by refusing them. */
+/** Calls are still served: refusing them would not bring the lost rows back. */
 function lossCheck({ ledger }: Pick<Governance, "ledger">): HealthCheck {
   return {
     name: "ledger_loss",
@@ -84,7 +84,7 @@ function lossCheck({ ledger }: Pick<Governance, "ledger">): HealthCheck {
   };
 }
 
-/** Everybody may read it, so it names nobody. */
+/** The report is public, so it contains no client names. */
 function pausedCheck({ pauses }: Governance["governor"]): HealthCheck {
   return {
     name: "paused",
@@ -100,7 +100,7 @@ function pausedCheck({ pauses }: Governance["governor"]): HealthCheck {
   };
 }
 
-/** Whoever should hear of trouble does not: it waits, and says so where people look. */
+/** When the webhook is down, alerts are queued. The health report shows it, because the webhook cannot. */
 function webhookCheck(alerts: Pick<WebhookAlerts, "isInTrouble">): HealthCheck {
   return {
     name: "webhook",
@@ -139,7 +139,7 @@ function runtimeCheck(health: () => SandboxHealth): HealthCheck {
   };
 }
 
-/** The agent that every sandbox starts with. */
+/** The guest program, which every sandbox starts with. */
 function guestCheck(): HealthCheck {
   return {
     name: "guest",
@@ -163,7 +163,7 @@ function diskCheck(dataFolder: string): HealthCheck {
     async look() {
       const { bavail, bsize, files, ffree } = await statfs(dataFolder);
       const free = bavail * bsize;
-      // Some file systems make inodes as they need them, and have no number of them.
+      // Some file systems create inodes on demand and report no number of them.
       const inodes = files > 0 ? ffree : Number.POSITIVE_INFINITY;
       const room = `${Math.floor(free / MEGABYTE)} MiB are free in the data folder`;
       const message = inodes < LOW_FREE_INODES ? `${room}, and ${ffree} inodes` : room;
@@ -175,7 +175,10 @@ function diskCheck(dataFolder: string): HealthCheck {
   };
 }
 
-/** Clients refuse it once it has ended, whatever the server says: it is told of, and ends nothing here. */
+/**
+ * The check reports an expired certificate and is not vital: clients reject the certificate, and the server cannot
+ * change that.
+ */
 function certificateCheck(inUse: () => CertificateInUse | undefined): HealthCheck {
   return {
     name: "certificate",

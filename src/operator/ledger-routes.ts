@@ -13,28 +13,28 @@ import type { LedgerReader } from "../governance/ledger/store.ts";
 
 const DEFAULT_ROWS = 100;
 const MAX_ROWS = 500;
-/** A look for a text ends after so many windows, found or not. */
+/** A text search ends after this many windows, with or without a match. */
 const MAX_WINDOWS = 5;
 const MAX_TEXT_CHARS = 200;
 const DEFAULT_BUCKETS = 60;
 const MAX_BUCKETS = 500;
 const DAY_MS = 86_400_000;
 const READ = "operator.ledger_read";
-/** A text is looked for in so many of the newest rows when its calls are counted. */
+/** The timeline of a text search counts only this many of the newest rows. */
 const COUNTED_ROWS = 50_000;
 
 export interface LedgerSources {
   readonly reader: Reader;
   readonly stages: RecentStages;
-  /** Rejects when it cannot be written: then nothing is done. */
+  /** Rejects when the act cannot be recorded. The request then fails. */
   readonly record: (act: Act) => Promise<void>;
-  /** The same, once a minute. */
+  /** The same, limited to one record a minute. */
   readonly recordRead: (act: Act) => Promise<void>;
 }
 
 type Act = Pick<OperatorAct, "by" | "name" | "args">;
 
-/** `ledger…`: what was called, whole and in parts. Whoever takes all of it away, or checks it, is on the record. */
+/** `ledger…`: pages, single rows, export and verification. Exports and verifications are recorded in the ledger. */
 export function ledgerRoutes({ reader, stages, record, recordRead }: LedgerSources): readonly ApiRoute[] {
   return [
     {
@@ -97,7 +97,8 @@ async function pageOf(reader: Reader, query: URLSearchParams): Promise<LedgerPag
     more: found.next !== undefined,
     ...(found.next !== undefined && { next: found.next }),
     ...(isFirst && { newest: Math.max(head, found.rows[0]?.seq ?? 0) }),
-    // Counting takes longer than a page: it is done once, and not for what is in no index.
+    // Counting takes longer than reading a page. It is done for the first page only, and not for text searches, which
+    // have no index.
     ...(isFirst && filter.text === undefined && { total: await reader.count(filter) }),
   };
 }
@@ -183,18 +184,18 @@ function toLine(row: LedgerRow): LedgerLine {
   };
 }
 
-/** Rows that are read in one go when a text is looked for: no look holds up those who wait behind it. */
+/** The number of rows that one query of a text search reads, so that other queries do not wait long. */
 const WINDOW_ROWS = 20_000;
 
 export interface Found {
   readonly rows: readonly LedgerRow[];
-  /** Where to go on, when the ledger has not been looked through. */
+  /** The `before` of the next page, when rows remain. */
   readonly next: number | undefined;
 }
 
 /**
- * Lists rows newest first below `before`. A text stands in no index: it is looked for window by window, and after
- * `maxWindows` of them whoever asks is told where to go on.
+ * Lists rows below `before`, newest first. Texts have no index, so the search reads window by window. After
+ * `maxWindows` it returns `next` to continue.
  */
 export async function searchLedger(
   reader: Pick<LedgerReader, "list" | "head">,
@@ -221,7 +222,10 @@ export async function searchLedger(
   return { rows, next: top > 1 ? top : undefined };
 }
 
-/** Lists the oldest rows above `after`, looking through so many windows at most, and says how far that was. */
+/**
+ * Lists the oldest rows above `after`. Searches at most `maxWindows` windows, and returns the last row that it
+ * searched.
+ */
 export async function searchNewer(
   reader: Pick<LedgerReader, "list" | "head">,
   filter: LedgerFilter,
@@ -240,7 +244,7 @@ export async function searchNewer(
   return { rows, through };
 }
 
-/** Forward without an end, for exports: as many windows as it takes to have a row. */
+/** Lists forward without a window limit, for exports: reads windows until one contains a row. */
 export function listForward(reader: Pick<LedgerReader, "list" | "head">): Pick<LedgerReader, "list"> {
   return {
     async list(filter, page) {

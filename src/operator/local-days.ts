@@ -4,7 +4,7 @@ import type { DayShift } from "../governance/ledger/query.ts";
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
-/** Days and months as the policy's time zone has them. */
+/** Days and months in the time zone of the policy. */
 export class LocalDays {
   readonly timeZone: string;
   readonly #calendar: Calendar;
@@ -13,11 +13,11 @@ export class LocalDays {
   constructor(timeZone: string) {
     this.timeZone = timeZone;
     this.#calendar = new Calendar(timeZone);
-    // The Swedish form is the ISO form.
+    // The Swedish format is the ISO format.
     this.#format = new Intl.DateTimeFormat("sv-SE", { timeZone, dateStyle: "short", timeStyle: "medium" });
   }
 
-  /** `2026-11-15`. */
+  /** For example `2026-11-15`. */
   dayAt(ms: number): string {
     return this.#calendar.at(ms).day;
   }
@@ -26,20 +26,23 @@ export class LocalDays {
     return this.#calendar.startOf(`${this.#calendar.at(nowMs).month}-01`);
   }
 
-  /** Where the last so many days begin, today among them. */
+  /** The start of the first of the last `days` days, including today. */
   startOfLastMs(days: number, nowMs: number): number {
     const today = Date.parse(`${this.dayAt(nowMs)}T00:00:00Z`);
     return this.#calendar.startOf(new Date(today - (days - 1) * DAY_MS).toISOString().slice(0, 10));
   }
 
-  /** How much of the month is over, at least an hour of it: a forecast from minutes would be a rumour. */
+  /** The elapsed part of the month. At least one hour, because a forecast from a few minutes would be unreliable. */
   monthPart(nowMs: number): number {
     const startMs = this.monthStartMs(nowMs);
     const lengthMs = this.#calendar.at(nowMs).monthEndsAtMs - startMs;
     return Math.min(1, Math.max(HOUR_MS, nowMs - startMs) / lengthMs);
   }
 
-  /** How far the zone is ahead of UTC, and from when on: a clock is put forward or back in between. */
+  /**
+   * The offsets of the zone from UTC between the two times, each with its start. The offset changes with daylight
+   * saving time.
+   */
   shifts(fromMs: number, toMs: number): readonly DayShift[] {
     const found: DayShift[] = [{ fromMs, shiftMs: this.#shiftAt(fromMs) }];
     for (let ms = fromMs; ms < toMs; ms += DAY_MS) {

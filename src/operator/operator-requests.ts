@@ -5,7 +5,7 @@ import type { Governance } from "../call/governed-work.ts";
 import { type ActRecord, type OperatorAct, type OperatorTransport, recordAct } from "../call/operator-acts.ts";
 import { pauseService } from "./pause-routes.ts";
 
-/** What commands on the same machine may ask about governance. */
+/** The requests about governance that the control socket accepts. */
 export const operatorRequests = [
   z.strictObject({ do: z.literal("approvals") }),
   z.strictObject({
@@ -55,20 +55,23 @@ export async function answerOperator(
 export interface ApprovalDecision {
   readonly id: string;
   readonly decision: "approve" | "deny";
-  /** Who decides, as the ledger names them. */
+  /** The operator, as the ledger names them. */
   readonly by: string;
   readonly reason: string;
   readonly transport: OperatorTransport;
 }
 
-/** Ids of those of which a decision is being written down: whoever decides meanwhile comes too late. */
+/** Ids of approvals whose decision is being recorded. A second decision meanwhile is rejected. */
 const beingDecided = new Set<string>();
 
 export interface DecisionParts extends ActRecord {
   readonly approvals: Pick<Governance["approvals"], "list" | "decide">;
 }
 
-/** The decision goes into the ledger first: what cannot be recorded is not decided. @throws OwlError for one's own call. */
+/**
+ * Records the decision in the ledger before it applies it: a decision that cannot be recorded is not made.
+ * @throws OwlError when the operator decides on a call of their own.
+ */
 export async function decideApproval(
   { governor, ledger, approvals }: DecisionParts,
   { id, decision, by, reason, transport }: ApprovalDecision,

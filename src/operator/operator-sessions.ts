@@ -3,16 +3,19 @@ import type { Principal } from "../auth/principal.ts";
 import { MAX_TIMER_MS } from "../config/value-rules.ts";
 import { OwlError } from "../errors/owl-error.ts";
 
-/** Who looks at the page, with all that their token says: what the policy says of groups and claims holds for them, too. */
+/**
+ * The operator of a session, with the claims of their token, because policy rules on groups and claims apply to
+ * operators too.
+ */
 export type Operator = Principal;
 
 export interface OperatorSession {
   readonly operator: Operator;
-  /** Goes into a header with every change, which pages of other sites cannot set. */
+  /** Required in a header of every change. Pages of other origins cannot set it. */
   readonly csrf: string;
-  /** In milliseconds since the epoch; moves on with use. */
+  /** In milliseconds since the epoch. Use extends it. */
   readonly expiresAtMs: number;
-  /** Calls back once, when the session ends. */
+  /** Calls the listener once, when the session ends. */
   onEnd(listener: () => void): () => void;
 }
 
@@ -22,11 +25,11 @@ export interface OperatorSessionsOptions {
   readonly nowMs?: () => number;
 }
 
-/** More than there are operators: who logs in once more ends the oldest. */
+/** A new session beyond this limit ends the oldest one. */
 const MAX_SESSIONS = 200;
 const KEY_BYTES = 32;
 
-/** Sessions live in memory only, under the digest of their keys: what could be read here opens nothing. */
+/** Sessions are kept in memory only, under the digest of their keys: reading this memory gives no access. */
 export class OperatorSessions {
   readonly #options: OperatorSessionsOptions;
   readonly #nowMs: () => number;
@@ -37,7 +40,7 @@ export class OperatorSessions {
     this.#nowMs = options.nowMs ?? Date.now;
   }
 
-  /** A key that nobody had before. `untilMs`: when the proof behind it ends. */
+  /** Opens a session with a new random key. `untilMs`: when the token behind it expires. */
   open(operator: Operator, untilMs?: number): { readonly key: string; readonly session: OperatorSession } {
     const key = randomBytes(KEY_BYTES).toString("base64url");
     const { idleMs, maxAgeMs } = this.#options;
@@ -52,7 +55,7 @@ export class OperatorSessions {
     return { key, session };
   }
 
-  /** The session of a key, which lives on by being used. What a page does by itself is no use. */
+  /** Finds the session of a key and extends it. Automatic requests of the page do not extend it. */
   find(key: string, { isUse = true }: { readonly isUse?: boolean } = {}): OperatorSession | undefined {
     const session = this.#sessions.get(digestOf(key));
     if (session === undefined) return undefined;
@@ -137,11 +140,11 @@ const MAX_OPEN = 20;
 /** The address of the dashboard. */
 export interface DashboardAddress {
   readonly url: string;
-  /** Opens the dashboard once, within ten minutes. Absent where operators sign in with a token. */
+  /** Opens the dashboard once, within ten minutes. Absent when operators log in with a token. */
   readonly link?: string;
 }
 
-/** Keys that open the page once, for whoever can read the terminal or the data folder of the server. */
+/** One-time keys that open the dashboard, for the user who can read the server's terminal or data folder. */
 export class OneTimeLinks {
   readonly #nowMs: () => number;
   readonly #expiries = new Map<string, number>();
@@ -150,7 +153,7 @@ export class OneTimeLinks {
     this.#nowMs = nowMs;
   }
 
-  /** A new key. When there are too many, the oldest is good no more. */
+  /** Returns a new key. Beyond the limit, the oldest key becomes invalid. */
   create(): string {
     const [oldest] = this.#expiries.keys();
     if (oldest !== undefined && this.#expiries.size >= MAX_OPEN) this.#expiries.delete(oldest);
@@ -159,7 +162,7 @@ export class OneTimeLinks {
     return key;
   }
 
-  /** Whether it was good; it is not any more. */
+  /** Returns whether the key was valid. It becomes invalid. */
   take(key: string): boolean {
     const digest = digestOf(key);
     const expiresAtMs = this.#expiries.get(digest);
@@ -168,7 +171,7 @@ export class OneTimeLinks {
   }
 }
 
-/** Mistakes that cost nothing: people paste the wrong thing. */
+/** Failures without a delay, for mistakes such as pasting the wrong token. */
 const FREE_FAILURES = 3;
 const FIRST_WAIT_MS = 1000;
 const MAX_WAIT_MS = 60_000;
@@ -180,7 +183,7 @@ interface Failures {
   readonly lastMs: number;
 }
 
-/** After a few failed logins an address waits, twice as long each time. */
+/** After a few failed logins an address must wait, twice as long after each further failure. */
 export class LoginLimiter {
   readonly #nowMs: () => number;
   readonly #failures = new Map<string, Failures>();
@@ -189,7 +192,10 @@ export class LoginLimiter {
     this.#nowMs = nowMs;
   }
 
-  /** Nothing is looked at before the wait is over. @throws OwlError */
+  /**
+   * Rejects a login during the wait without checking its token.
+   * @throws OwlError
+   */
   check(peer: string): void {
     const waitMs = this.#waitMs(peer);
     if (waitMs <= 0) return;

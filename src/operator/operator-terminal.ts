@@ -1,7 +1,7 @@
 import type { TerminalSize } from "../../contract/guest.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 
-/** Where one is opened. */
+/** The part of a sandbox that a terminal uses. */
 export type TerminalHost = Pick<Sandbox, "runTerminal" | "request">;
 
 export interface OperatorTerminalOptions {
@@ -13,12 +13,14 @@ export interface OperatorTerminalOptions {
 const TIMEOUT_MS = 10_000;
 const MAX_LINE_CHARS = 2000;
 const PARTS = /\r\n|[\s\S]/gu;
-/** Every control character but tab, backspace, delete and escape, which begins the codes of keys such as the arrows. */
+/**
+ * All control characters except tab, backspace, delete and escape. Escape begins the codes of keys such as the arrows.
+ */
 const RUNS_A_LINE = /[\u0000-\u0007\u000b-\u001a\u001c-\u001f\u0080-\u009f]/;
 
-/** A shell of an operator's own in a sandbox. */
+/** A shell of an operator in a sandbox. */
 export class OperatorTerminal {
-  /** Rejects with what keeps it from opening. */
+  /** Rejects with the reason when the shell cannot be opened. */
   readonly ready: Promise<void>;
   readonly #sandbox: TerminalHost;
   readonly #stopping = new AbortController();
@@ -33,7 +35,7 @@ export class OperatorTerminal {
         signal: this.#stopping.signal,
         onOutput: ({ text }) => {
           show(text);
-          // The first that it shows is its prompt: from here on it takes what is typed.
+          // The first output is the prompt: from now on the shell accepts input.
           resolve();
         },
         onOpen: (callId) => (this.#callId = callId),
@@ -49,7 +51,7 @@ export class OperatorTerminal {
         })
         .catch(() => undefined);
     });
-    // Whoever asks for it next hears of it.
+    // The next caller that awaits `ready` gets the error.
     this.ready.catch(() => undefined);
   }
 
@@ -58,8 +60,9 @@ export class OperatorTerminal {
   }
 
   /**
-   * What is to be recorded before the shell gets this input: all that was typed up to the last character that may run it. A shell
-   * can run a line at any control character (Ctrl-O, Ctrl-J, Ctrl-D), and a program at any character: what stays behind is in `takeRest`.
+   * The text to record before the shell receives this input: everything typed up to the last character that may run a
+   * command. A shell can run a line at any control character (Ctrl-O, Ctrl-J, Ctrl-D), and a program can act on any
+   * character: `takeRest` returns the rest.
    */
   linesWith(input: string): string[] {
     const lines: string[] = [];
@@ -71,14 +74,14 @@ export class OperatorTerminal {
     return lines;
   }
 
-  /** What was typed since, and is not recorded yet. */
+  /** Returns the typed text that is not recorded yet. */
   takeRest(): string {
     const rest = this.#rest;
     this.#rest = "";
     return rest;
   }
 
-  /** What could not be recorded stands before what comes next. */
+  /** Puts text that could not be recorded back in front of newer text. */
   putBack(rest: string): void {
     this.#rest = rest + this.#rest;
   }

@@ -7,7 +7,7 @@ import { gzip } from "node:zlib";
 
 const compress = promisify(gzip);
 
-/** Where the page lies: beside the compiled server, or in `dist/` when the source itself runs. */
+/** The folder of the page: beside the compiled server, or in `dist/` when the TypeScript source runs. */
 const PAGE_FOLDER: string = fileURLToPath(
   new URL(import.meta.url.endsWith(".ts") ? "../../dist/dashboard" : "../dashboard", import.meta.url),
 );
@@ -15,7 +15,7 @@ const PAGE_FOLDER: string = fileURLToPath(
 export interface PageFile {
   readonly type: string;
   readonly bytes: Buffer;
-  /** The same, compressed. */
+  /** The compressed bytes. */
   readonly gzip: Buffer;
   readonly etag: string;
 }
@@ -31,8 +31,7 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 
 /**
- * The files of the page, by the names that are in its folder. What is asked for is looked up among them, so that no
- * name can lead anywhere else.
+ * The files of the page, by name. Requested names are looked up in this map, so that no name can reach another folder.
  */
 export class PageFiles {
   readonly #folder: string;

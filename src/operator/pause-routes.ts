@@ -5,10 +5,10 @@ import { bodyAs } from "./request-body.ts";
 import type { Governance } from "../call/governed-work.ts";
 import { type OperatorTransport, recordAct } from "../call/operator-acts.ts";
 
-/** The switch that stops clients, with its record. */
+/** Pauses and resumes clients, and records it. */
 export interface PauseService {
   list(): readonly Pause[];
-  /** Without a client: everybody. */
+  /** Without `client`: all clients. */
   pause(request: {
     readonly client: string | undefined;
     readonly by: string;
@@ -57,12 +57,12 @@ export function pauseService(governance: Governance, transport: OperatorTranspor
   return {
     list: () => pauses.list(),
     async pause({ client = EVERYBODY, by, reason, cancel }) {
-      // The pause takes effect before it is recorded: a runaway client must not run until the disk has answered.
+      // The pause takes effect before it is recorded: a runaway client must not continue until the ledger is written.
       await pauses.pause({ client, by, reason, since: new Date().toISOString(), ...(cancel && { cancel }) });
       await recordAct(governance, { by, transport, name: "client.pause", args: { client, reason, cancel } });
     },
     async resume({ client = EVERYBODY, by }) {
-      // It may have been paused on another server, a moment ago.
+      // Another server may have paused it a moment ago.
       await pauses.catchUp();
       if (!pauses.list().some((pause) => pause.client === client)) return false;
       await recordAct(governance, { by, transport, name: "client.resume", args: { client } });

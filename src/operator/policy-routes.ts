@@ -15,7 +15,7 @@ import { OwlError } from "../errors/owl-error.ts";
 const MAX_CHARS = 256;
 const MAX_GROUPS = 100;
 
-/** Whom a question about the policy is about: rules may look at what a token and a client say of themselves, too. */
+/** The caller of a policy query. Rules may read the claims of a token and the label of a client too. */
 export const callerSchema = z.strictObject({
   client: z.string().max(MAX_CHARS),
   groups: z.array(z.string().min(1).max(MAX_CHARS)).max(MAX_GROUPS).default([]),
@@ -26,29 +26,32 @@ export const callerSchema = z.strictObject({
 export interface PolicySources {
   readonly policy: () => Policy;
   readonly registry: Registry;
-  /** What a tool's name, a URI or `prompt:NAME` means to the policy. */
+  /** Maps the name of a tool, a URI or `prompt:NAME` to the subject of policy rules. */
   readonly named: {
     subject(name: string): Subject;
     call(name: string, args: unknown): Promise<SupposedCall>;
   };
   readonly reader: Pick<LedgerReader, "stats">;
-  /** Whose sandboxes are alive. */
+  /** The owners of sandboxes that are alive. */
   readonly owners: () => readonly string[];
   readonly pauses: () => readonly Pause[];
-  /** What came of the last reads of the configuration and of the policy. */
+  /** The results of the last reloads of the configuration and the policy. */
   readonly reloads: () => readonly Reload[];
 }
 
 const MAX_ARGUMENT_CHARS = 256;
 const FRESH_MS = 10_000;
-/** Calls of the last weeks; who has not called since is known by name or not at all. */
+/**
+ * Only calls of the last weeks are counted. A client without calls in this time is listed only if the policy names it,
+ * it owns a sandbox, or it is paused.
+ */
 const USUAL_MS = 35 * 86_400_000;
 const explainSchema = callerSchema.extend({
   tool: z.string().min(1).max(MAX_ARGUMENT_CHARS),
   args: z.unknown().default({}),
 });
 
-/** `clients`, `policy` and `reload`: who there is, and what each of them may do. */
+/** `clients`, `policy` and `reload`: the known clients, and what each of them may do. */
 export function policyRoutes(sources: PolicySources): readonly ApiRoute[] {
   const counts = new ClientCounts(sources.reader);
   return [
@@ -73,7 +76,7 @@ export function policyRoutes(sources: PolicySources): readonly ApiRoute[] {
 
 type Counts = ReadonlyMap<string, LedgerStats["clients"][number]>;
 
-/** A long ledger takes seconds to count: who asks again soon gets what was counted before. */
+/** Counting a long ledger takes seconds, so counts are cached for `FRESH_MS`. */
 class ClientCounts {
   readonly #reader: PolicySources["reader"];
   #counted: { readonly atMs: number; readonly counts: Promise<Counts> } | undefined;
@@ -90,14 +93,14 @@ class ClientCounts {
         atMs,
         counts: counts.then(({ clients }) => new Map(clients.map((each) => [each.client, each]))),
       };
-      // The next one who asks tries anew.
+      // After a failure the next request counts again.
       this.#counted.counts.catch(() => (this.#counted = undefined));
     }
     return this.#counted.counts;
   }
 }
 
-/** Clients that the policy has something about, by their whole names. */
+/** The clients that the policy names in full, without wildcards. */
 export function namedClients({ config }: Policy): readonly string[] {
   return Object.keys(config.clients).filter((name) => !/[*?]/.test(name));
 }
@@ -150,7 +153,10 @@ export interface SupposedCaller {
   readonly label: string | undefined;
 }
 
-/** The same in an address: groups with commas between them, claims as JSON. @throws OwlError that says what is wrong. */
+/**
+ * The same from a query: groups separated by commas, claims as JSON.
+ * @throws OwlError with the reason.
+ */
 export function callerOf(query: URLSearchParams): SupposedCaller {
   const { label, ...caller } = bodyAs(callerSchema, {
     client: (query.get("client") ?? "").slice(0, MAX_CHARS),

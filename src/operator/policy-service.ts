@@ -13,12 +13,15 @@ import { readPolicy } from "../governance/policy/policy-source.ts";
 import { type Subject, unknownSubject } from "../governance/subject.ts";
 import { promptSubject, resourceSubject, toolSubject, unknownResource } from "../call/subjects.ts";
 
-/** The configured policy, or what it would be with this file in place of its own. @throws PolicyError */
+/**
+ * The configured policy, or the policy with this file in place of the configured one.
+ * @throws PolicyError
+ */
 export function policyOf({ governance }: Config, candidate: string | undefined): Promise<Policy> {
   return readPolicy(candidate === undefined ? governance : { ...governance, policyFile: candidate });
 }
 
-/** What names mean to the policy, and arguments with them. */
+/** Resolves names and arguments to what policy rules see. */
 export class NamedCalls {
   readonly #registry: Registry;
   readonly #timeoutMs: number;
@@ -32,7 +35,7 @@ export class NamedCalls {
     return subjectNamed(this.#registry, name, this.#timeoutMs);
   }
 
-  /** A call as rules would see it; nothing where nobody here has the name. */
+  /** A call as rules would see it. Undefined when nothing has this name. */
   async find(name: string, args: unknown): Promise<SupposedCall | undefined> {
     const read = argumentsReader(this.#registry, name);
     if (read === undefined) return undefined;
@@ -46,13 +49,13 @@ export class NamedCalls {
     }
   }
 
-  /** The same, whether somebody has the name or not. */
+  /** The same, also for an unknown name. */
   async call(name: string, args: unknown): Promise<SupposedCall> {
     return (await this.find(name, args)) ?? { subject: this.subject(name), args };
   }
 }
 
-/** How the pipeline reads the arguments of what has this name. */
+/** The function with which the pipeline reads the arguments for this name. */
 function argumentsReader(registry: Registry, name: string): ((args: unknown) => unknown) | undefined {
   if (name.startsWith("prompt:")) {
     const prompt = registry.prompt(name.slice("prompt:".length));
@@ -64,7 +67,7 @@ function argumentsReader(registry: Registry, name: string): ((args: unknown) => 
   return found && (() => argumentsInUri(found));
 }
 
-/** What a name means here: a tool under any of its names, `prompt:NAME`, or a URI. */
+/** The subject of a name: a tool under any of its names, `prompt:NAME`, or a URI. */
 function subjectNamed(registry: Registry, name: string, timeoutMs: number): Subject {
   if (name.startsWith("prompt:")) return promptSubject(name.slice("prompt:".length), timeoutMs);
   const tool = registry.tool(name);

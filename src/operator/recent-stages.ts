@@ -15,7 +15,7 @@ export interface Stage {
 
 const MAX_REMEMBERED = 2000;
 
-/** How long the last calls took in each part of their way: the ledger has their whole time alone. */
+/** The duration of each stage of recent calls. The ledger stores only their total duration. */
 export class RecentStages implements CallObserver {
   readonly #calls: Remembered[] = [];
   #next = 0;

@@ -2,7 +2,10 @@ import type * as z from "zod";
 import { describeIssues } from "../capability/define-tool.ts";
 import { OwlError } from "../errors/owl-error.ts";
 
-/** What the page sent, as agreed. @throws OwlError that says what is wrong with it. */
+/**
+ * The validated body of a request.
+ * @throws OwlError with the reason.
+ */
 export function bodyAs<T>(schema: z.ZodType<T>, body: unknown): T {
   const parsed = schema.safeParse(body);
   if (parsed.success) return parsed.data;
@@ -10,7 +13,10 @@ export function bodyAs<T>(schema: z.ZodType<T>, body: unknown): T {
   throw new OwlError("invalid_params", `the request cannot be used: ${describeIssues(issues)}`);
 }
 
-/** A whole number of a query, from 0 on. @throws OwlError that names it. */
+/**
+ * A whole number of a query, not negative.
+ * @throws OwlError with the name.
+ */
 export function numberOf(
   query: URLSearchParams,
   name: string,
@@ -23,7 +29,10 @@ export function numberOf(
   throw new OwlError("invalid_params", `${name} must be a whole number up to ${max}`);
 }
 
-/** A time of a query. @throws OwlError that names it. */
+/**
+ * A time of a query.
+ * @throws OwlError with the name.
+ */
 export function timeOf(query: URLSearchParams, name: string): number | undefined {
   const text = query.get(name);
   if (text === null || text === "") return undefined;

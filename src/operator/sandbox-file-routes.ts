@@ -18,7 +18,10 @@ const MAX_ENTRIES = 2000;
 const MAX_TEXT_BYTES = 262_144;
 const MAX_PATH_CHARS = 4096;
 
-/** `sandboxes/{id}/files…`: a tree, texts, files in and out, and what has changed. The guest opens them all: no path is opened out here. */
+/**
+ * `sandboxes/{id}/files…`: folders, texts, uploads, downloads and changes. The guest opens all of these files; the
+ * server opens no path itself.
+ */
 export function sandboxFileRoutes(options: SandboxFileOptions): readonly ApiRoute[] {
   const { service, files, workspacePath } = options;
   return [

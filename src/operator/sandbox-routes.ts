@@ -28,7 +28,7 @@ const ABILITIES: readonly SandboxAbility[] = [
   "browser",
 ];
 
-/** `sandboxes/{id}`: what it is, what happens in it, and how long it may go on. */
+/** `sandboxes/{id}`: its details, its activity, and its end. */
 export function sandboxRoutes(options: SandboxRoutesOptions): readonly ApiRoute[] {
   const { service } = options;
   const end =
@@ -63,7 +63,7 @@ export function sandboxRoutes(options: SandboxRoutesOptions): readonly ApiRoute[
   ];
 }
 
-/** Nobody is promised a time that the machine below does not reach. */
+/** Rejects an extension beyond the time at which the machine of the sandbox ends. */
 function assertLasts(
   { lastsUntilMs = Infinity }: Sandbox,
   { fromMs, minutes }: { readonly fromMs: number; readonly minutes: number },
@@ -93,7 +93,7 @@ function detailOf({ service, now, workspacePath }: SandboxRoutesOptions, id: str
 
 const texts = new WeakMap<Activity, string>();
 
-/** Made once for all who look. */
+/** Serialized once for all viewers. */
 function textOf(activity: Activity): string {
   let text = texts.get(activity);
   if (text === undefined) {

@@ -7,7 +7,7 @@ import type { Operator } from "./operator-sessions.ts";
 import type { OperatorAct } from "../call/operator-acts.ts";
 import type { SandboxHealth } from "../sandbox/sandbox-runtime.ts";
 
-/** Something an operator does in or with a sandbox, for the ledger. */
+/** An act of an operator on a sandbox, for the ledger. */
 export interface SandboxAct {
   readonly by: string;
   readonly name: string;
@@ -18,11 +18,11 @@ export interface SandboxAct {
 export interface OperatorSandboxServiceOptions {
   readonly sandboxes: Sandboxes;
   readonly activity: ActivityLog;
-  /** Rejects when it cannot be written: then nothing is done. */
+  /** Rejects when the act cannot be recorded. The act is then not done. */
   readonly record: (act: SandboxAct) => Promise<void>;
 }
 
-/** Sandboxes as operators get at them: by the name of their cell, on the record, whoever owns them. */
+/** Gives operators access to the sandboxes of all owners, by instance name. Acts are recorded. */
 export class OperatorSandboxService {
   readonly activity: ActivityLog;
   readonly #options: OperatorSandboxServiceOptions;
@@ -32,7 +32,7 @@ export class OperatorSandboxService {
     this.activity = options.activity;
   }
 
-  /** @throws OwlError when there is none of this name. */
+  /** @throws OwlError when no sandbox has this name. */
   get(instanceId: string): Sandbox {
     const sandbox = this.#options.sandboxes.findByInstance(instanceId);
     if (sandbox !== undefined) return sandbox;
@@ -41,7 +41,7 @@ export class OperatorSandboxService {
     });
   }
 
-  /** Keeps it from ending for want of use while somebody works with it. */
+  /** Keeps the sandbox from being stopped as idle while `work` runs. */
   async use<T>(instanceId: string, work: (sandbox: Sandbox) => Promise<T>): Promise<T> {
     const sandbox = this.get(instanceId);
     sandbox.acquire();
@@ -83,7 +83,10 @@ interface RecordedAct {
   readonly args?: Readonly<Record<string, unknown>>;
 }
 
-/** What the operator sees of a sandbox, over HTTP and on the command line: never its id, which would open it. */
+/**
+ * A sandbox as operators see it, over HTTP and on the command line. It does not contain the session id, which would
+ * give access to it.
+ */
 export interface OperatorView {
   readonly name: string;
   readonly owner: string;

@@ -10,16 +10,16 @@ import { timeOf } from "./request-body.ts";
 export interface SpendSources {
   readonly reader: Pick<LedgerReader, "stats">;
   readonly governor: Governor;
-  /** Where days and months begin. */
+  /** The time zone of days and months. */
   readonly timeZone: () => string;
-  /** Whom the policy names: a budget is one before its first call. */
+  /** The clients that the policy names: they have a budget before their first call. */
   readonly namedClients: () => readonly string[];
 }
 
-/** Those who call most; for all the others the question costs more than its answer is worth. */
+/** The number of clients with the most calls whose limits are checked. Checking all clients would take too long. */
 const MAX_ASKED = 100;
 const NEAR = 0.8;
-/** A month and a little; all that ever was takes seconds to count. */
+/** A little more than a month. Counting the whole ledger takes seconds. */
 const USUAL_MS = 35 * 86_400_000;
 
 const RANGE_DAYS: Readonly<Record<string, number>> = { week: 7, quarter: 90 };
@@ -36,7 +36,7 @@ interface ClientUse {
   readonly used: readonly Used[];
 }
 
-/** `spend`: what was spent, what may be, and who is near the end of it. */
+/** `spend`: costs, budgets, and clients that are close to a limit. */
 export function spendRoutes(sources: SpendSources): readonly ApiRoute[] {
   return [{ method: "GET", path: "spend", answer: async ({ query }) => ({ ...(await spendOf(sources, query)) }) }];
 }
@@ -72,7 +72,7 @@ async function spendOf(sources: SpendSources, query: URLSearchParams): Promise<S
   };
 }
 
-/** Days begin where the policy's days do: `from` is for other times. */
+/** `range` begins at the start of a day in the time zone of the policy. `from` is for other times. */
 function startOf(query: URLSearchParams, days: LocalDays, nowMs: number): number {
   const range = query.get("range") ?? "";
   const lastDays = RANGE_DAYS[range];
@@ -84,7 +84,7 @@ function forecastOf(usedMicros: number, part: number): number {
   return Math.round(usedMicros / part);
 }
 
-/** Budgets are of the month, whatever time is looked at. */
+/** Budgets are monthly, whatever range is shown. */
 async function usesOf({ governor, namedClients }: SpendSources, ofMonth: LedgerStats): Promise<readonly ClientUse[]> {
   const called = ofMonth.clients.map(({ client }) => client).slice(0, MAX_ASKED);
   const uses: ClientUse[] = [];

@@ -17,7 +17,7 @@ const terminalSchema = z.union([
   z.strictObject({ resize: z.strictObject({ cols: side, rows: side }) }),
 ]);
 
-/** `sandboxes/{id}/takeover`, `giveback`, `terminal` and `processes`: an operator steps in. */
+/** `sandboxes/{id}/takeover`, `giveback`, `terminal` and `processes`: an operator works in a sandbox. */
 export function takeoverRoutes(service: OperatorSandboxService, takeovers: Takeovers): readonly ApiRoute[] {
   return [
     {
@@ -84,7 +84,7 @@ function toShown(listed: GuestResult<"process.list">["processes"][number]): Sand
     parent,
     command,
     memoryBytes,
-    // Over its whole life: what a process does at the moment is seen by looking twice.
+    // The average over the life of the process. The current value would need two measurements.
     cpuPercent: ageMs === 0 ? 0 : Math.round((cpuMs / ageMs) * 100),
     startedAt: new Date(Date.now() - ageMs).toISOString(),
   };

@@ -6,7 +6,7 @@ import type { Operator } from "./operator-sessions.ts";
 import { OperatorTerminal, type TerminalHost } from "./operator-terminal.ts";
 import type { OperatorSandboxService } from "./sandbox-service.ts";
 
-/** What is wanted of the service here. */
+/** The part of the service that takeovers use. */
 export interface TakeoverService {
   readonly activity: Pick<ActivityLog, "add">;
   get(instanceId: string): TerminalHost & Pick<Sandbox, "takenOverBy" | "takeOver" | "giveBack">;
@@ -14,9 +14,9 @@ export interface TakeoverService {
   act(...asked: Parameters<OperatorSandboxService["act"]>): Promise<unknown>;
 }
 
-/** An operator who went away must not keep an agent waiting for ever. */
+/** A takeover ends after this time without input, so that an operator who left does not block the agent. */
 const FORGOTTEN_MS = 1_800_000;
-/** Longer than people pause between two keys. */
+/** Longer than the usual pause between two keys. */
 const REST_MS = 2000;
 const USUAL_SIZE: TerminalSize = { cols: 80, rows: 24 };
 
@@ -27,7 +27,7 @@ interface Takeover {
   restTimer: NodeJS.Timeout | undefined;
 }
 
-/** Which operator works in which sandbox, and the shells that they have there. */
+/** The operator who has taken over each sandbox, and their shells. */
 export class Takeovers {
   readonly #service: TakeoverService;
   readonly #taken = new Map<string, Takeover>();
@@ -36,7 +36,10 @@ export class Takeovers {
     this.#service = service;
   }
 
-  /** From now on its owner's calls are refused. @throws OwlError when another operator has it. */
+  /**
+   * From now on calls of the owner are refused.
+   * @throws OwlError when another operator has taken it over.
+   */
   async take(operator: Operator, instanceId: string): Promise<void> {
     const sandbox = this.#service.get(instanceId);
     const { takenOverBy } = sandbox;
@@ -45,7 +48,7 @@ export class Takeovers {
       throw new OwlError("sandbox_taken_over", `${takenOverBy} works in it already`, {
         hint: "wait until it is given back",
       });
-    // Before the first wait, so that two at once cannot both have it.
+    // Before the first await, so that two operators cannot both take it over.
     sandbox.takeOver(operator.id);
     const takeover: Takeover = { operator, terminal: undefined, timer: undefined, restTimer: undefined };
     this.#taken.set(instanceId, takeover);
@@ -61,20 +64,20 @@ export class Takeovers {
     }
   }
 
-  /** Any operator may: who took it may be gone. */
+  /** Any operator may give it back, because the one who took it over may have left. */
   async giveBack(operator: Operator, instanceId: string): Promise<void> {
     const sandbox = this.#service.get(instanceId);
     if (sandbox.takenOverBy === undefined) return;
     const takeover = this.#taken.get(instanceId);
     if (takeover !== undefined) await this.#recordRest(instanceId, takeover);
     await this.#service.act(operator, instanceId, { name: "giveback" });
-    // Somebody else may have given it back meanwhile, and a third have taken it.
+    // During the await another operator may have given it back, and a third may have taken it over.
     if (this.#taken.get(instanceId) !== takeover) return;
     this.#forget(instanceId);
     sandbox.giveBack();
   }
 
-  /** What was typed. A line is on the record before the shell gets it. */
+  /** Sends input to the shell. Each line is recorded before the shell receives it. */
   async type(operator: Operator, instanceId: string, input: string): Promise<void> {
     const terminal = await this.#terminalOf(operator, instanceId, USUAL_SIZE);
     for (const line of terminal.linesWith(input))
@@ -83,7 +86,7 @@ export class Takeovers {
     this.#recordRestLater(instanceId);
   }
 
-  /** A program can act on a single character: what no line end has put on the record gets there after a pause. */
+  /** A program can act on a single character, so characters without a line end are recorded after a pause. */
   #recordRestLater(instanceId: string): void {
     const takeover = this.#taken.get(instanceId);
     if (takeover === undefined) return;
@@ -111,7 +114,10 @@ export class Takeovers {
     await terminal.resize(size);
   }
 
-  /** Whoever works in it keeps it. @throws OwlError for everybody else. */
+  /**
+   * Extends the takeover of this operator.
+   * @throws OwlError for other operators.
+   */
   renew(operator: Operator, instanceId: string): void {
     this.#renewed(operator, instanceId);
   }
@@ -150,13 +156,13 @@ export class Takeovers {
     takeover.timer.unref();
   }
 
-  /** What could not be recorded is not done, and tried again. */
+  /** When giving it back could not be recorded, the takeover stays and is tried again later. */
   #tryLater(instanceId: string): void {
     try {
       this.#service.get(instanceId);
       this.#touch(instanceId);
     } catch {
-      // The sandbox has ended meanwhile: there is nothing to give back.
+      // The sandbox has ended meanwhile, so there is nothing to give back.
       this.#forget(instanceId);
     }
   }

@@ -13,7 +13,7 @@ import { bodyAs } from "./request-body.ts";
 
 export interface ToolSources {
   readonly mcp: Mcp;
-  /** Tools that come from users' files. */
+  /** Tools from handler files of the operator. */
   readonly handlers: () => readonly Tool[];
   readonly handlerProblems: () => readonly ProblemFacts[];
   readonly skillProblems: () => readonly ProblemFacts[];
@@ -24,7 +24,9 @@ const callSchema = z.strictObject({
   arguments: z.record(z.string(), z.unknown()).default({}),
 });
 
-/** `tools`, `skills` and `handlers`: what is served, what keeps the rest from it, and a way to try. */
+/**
+ * `tools`, `skills` and `handlers`: what is served, the problems that keep others from being served, and test calls.
+ */
 export function toolRoutes(sources: ToolSources): readonly ApiRoute[] {
   const { mcp } = sources;
   return [
@@ -58,7 +60,7 @@ function toolsFor({ pipeline }: Mcp, client: string | null): ToolFacts[] {
   }));
 }
 
-/** The operator's own call, which takes the way of every call: policy, limits, ledger. */
+/** A call of the operator. It passes policy, limits and ledger as every call. */
 async function callTool(mcp: Mcp, { operator, body, signal }: ApiRequest): Promise<ToolCallAnswer> {
   const { name, arguments: args } = bodyAs(callSchema, body);
   const { pipeline, changes } = mcp;

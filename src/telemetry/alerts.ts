@@ -1,8 +1,8 @@
 import type { Logger } from "./logger.ts";
 
-/** Something that an operator should hear of outside the log. */
+/** A message to operators outside the log. */
 export interface Alert {
-  /** What happened, as in `ledger_head` or `ledger_failed`. */
+  /** The name of the event, for example `ledger_head` or `ledger_failed`. */
   readonly event: string;
   readonly severity: "info" | "warning" | "error";
   readonly message: string;
@@ -10,19 +10,19 @@ export interface Alert {
 }
 
 export interface Alerts {
-  /** Never throws and never waits: what cannot be delivered is logged, and tried again for as long as the server runs. */
+  /** Never throws and never waits. A failed delivery is logged, and retried until the server stops. */
   send(alert: Alert): void;
-  /** Resolves when what was sent has arrived, or has failed once more. */
+  /** Resolves when all alerts are delivered, or when a last attempt has failed. */
   close(): Promise<void>;
 }
 
 export interface WebhookAlerts extends Alerts {
-  /** Alerts wait, since the webhook did not take the last one. */
+  /** The last delivery failed, so alerts are queued. */
   readonly isInTrouble: boolean;
 }
 
 export interface AlertsOptions {
-  /** Empty: nobody is told. */
+  /** Empty: alerts are not sent. */
   readonly webhook: string;
   readonly logger: Logger;
   readonly firstPauseMs?: number;
@@ -30,9 +30,11 @@ export interface AlertsOptions {
 
 const DELIVERY_TIMEOUT_MS = 5000;
 const ATTEMPTS = 2;
-/** Alerts that wait for a webhook that does not answer. */
+/** The limit of queued alerts. Further alerts are dropped. */
 const MAX_WAITING = 100;
-/** Of these the newest says all that the others say: they must not take the places of trouble and its end. */
+/**
+ * For this event only the newest alert is queued, because it supersedes the older ones: they must not fill the queue.
+ */
 const LATEST_ONLY = "ledger_head";
 const FIRST_PAUSE_MS = 1000;
 const LONGEST_PAUSE_MS = 60_000;
@@ -42,7 +44,7 @@ interface Waiting {
   readonly body: string;
 }
 
-/** Posts alerts to the webhook as JSON, one after another, in their order. */
+/** Posts alerts to the webhook as JSON, one at a time, in order. */
 export function createAlerts({ webhook, logger, firstPauseMs = FIRST_PAUSE_MS }: AlertsOptions): WebhookAlerts {
   return new AlertQueue(webhook, logger, firstPauseMs);
 }
@@ -74,7 +76,7 @@ class AlertQueue implements WebhookAlerts {
     this.#delivering ??= this.#deliverAll();
   }
 
-  /** The first in line is under way. */
+  /** Removes the queued alert of this event. The first alert in the queue is being delivered, so it stays. */
   #forgetOlder(): void {
     const at = this.#waiting.findIndex(({ event }, index) => index > 0 && event === LATEST_ONLY);
     if (at > 0) this.#waiting.splice(at, 1);
@@ -98,7 +100,7 @@ class AlertQueue implements WebhookAlerts {
       await this.#pause(pauseMs);
       pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
     }
-    // In the same step as the last look: whatever is sent from now on begins anew.
+    // There is no await between the check for the next alert and this line, so no alert can be queued unnoticed.
     this.#delivering = undefined;
   }
 
@@ -133,7 +135,7 @@ async function deliver(webhook: string, body: string): Promise<void> {
         method: "POST",
         headers: { "content-type": "application/json" },
         body,
-        // A redirect could carry the alert to somebody else.
+        // A redirect could send the alert to another server.
         redirect: "error",
         signal: AbortSignal.timeout(DELIVERY_TIMEOUT_MS),
       });
@@ -146,7 +148,7 @@ async function deliver(webhook: string, body: string): Promise<void> {
   }
 }
 
-/** Messages of `fetch` may name the whole address, which often holds a secret. */
+/** Error messages of `fetch` may contain the URL, which often contains a secret. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return "unknown";
   return error.message.startsWith("the webhook") ? error.message : error.name;

@@ -1,9 +1,9 @@
-/** One call: `end` says that it has nothing more to bring. To be said once. */
+/** One call in flight. Call `end` once, when it writes nothing more. */
 export interface CallInFlight {
   end(): void;
 }
 
-/** Calls that began in the same moment and have not ended. */
+/** The calls that began within the same millisecond and have not ended. */
 class Moment implements CallInFlight {
   readonly startedMs: number;
   readonly #onOver: () => void;
@@ -31,18 +31,19 @@ class Moment implements CallInFlight {
 interface Waiter {
   readonly moments: readonly Moment[];
   readonly resolve: () => void;
-  /** Ends its patience. */
+  /** Ends the wait after `MAX_WAIT_MS`. */
   timer?: NodeJS.Timeout;
 }
 
 const MOMENT_MS = 1;
-/** What takes longer is not worth waiting for. */
+/** Older calls are not waited for. */
 const YOUNG_MS = 5;
 const MAX_WAIT_MS = 1;
 
 /**
- * Knows which calls are about to end. Whatever is written for every call costs a hundred times as much alone as with
- * others: who writes waits for those that are on their way already, and for nobody who comes later.
+ * Knows which calls are likely to end soon. A write for one call alone costs a hundred times as much as its share of a
+ * batch, so the writer waits for the calls in flight that are younger than `YOUNG_MS`, and not for calls that begin
+ * later.
  */
 export class CallsInFlight {
   #moments: readonly Moment[] = [];
@@ -56,12 +57,12 @@ export class CallsInFlight {
     return moment;
   }
 
-  /** Resolves when the calls of the last moments have ended, or a millisecond is over. */
+  /** Resolves when the recent calls have ended, or after `MAX_WAIT_MS`. */
   settled(): Promise<void> {
     const now = performance.now();
     const moments = this.#young(now);
     if (moments.length === 0) return Promise.resolve();
-    // Whoever comes from now on belongs to another moment.
+    // Calls that begin from now on are counted in a new moment.
     this.#newMoment(now);
     return new Promise((resolve) => {
       const waiting: Waiter = { moments, resolve };
@@ -87,7 +88,7 @@ export class CallsInFlight {
   }
 
   #release(waiting: Waiter): void {
-    // A timer that is left would wake the server for nothing.
+    // A remaining timer would wake the event loop for nothing.
     clearTimeout(waiting.timer);
     this.#waiting = this.#waiting.filter((one) => one !== waiting);
     waiting.resolve();

@@ -2,12 +2,15 @@ import type { Alerts } from "./alerts.ts";
 import type { Health, HealthReport } from "./health.ts";
 import type { Logger } from "./logger.ts";
 
-/** Something that comes and goes is as bad as the worst of so many looks: worse is told at once, better after a while. */
+/**
+ * The reported status is the worst of this many checks: a worse status is reported at once, a better one only after all
+ * of them.
+ */
 const STEADY_LOOKS = 2;
-/** What is down for long is told again, in case the first message was lost. */
+/** A problem that persists is reported again after this time, in case the first alert was lost. */
 const REMIND_MS = 3_600_000;
 
-/** From good to bad. What still starts is neither. */
+/** From best to worst. The status `starting` is not reported. */
 const STATUSES = ["ok", "degraded", "down"] as const;
 type Status = (typeof STATUSES)[number];
 
@@ -19,7 +22,7 @@ interface Look {
 interface Watched {
   told: Status;
   toldAtMs: number;
-  /** The last ones, the newest first. */
+  /** The last results, newest first. */
   looks: readonly Look[];
 }
 
@@ -30,7 +33,7 @@ export interface HealthWatchOptions {
   readonly everyMs: number;
 }
 
-/** Looks at the health again and again, and tells once when something breaks and once when it is well again. */
+/** Checks the health at an interval. Reports each change of a status to the log and the webhook. */
 export class HealthWatch {
   readonly #options: HealthWatchOptions;
   readonly #watched = new Map<string, Watched>();

@@ -1,19 +1,21 @@
 import { isOwlError } from "../errors/owl-error.ts";
 
-/** How one thing is that the server depends on. */
+/** The result of one check of a dependency. */
 export interface Finding {
   readonly status: "ok" | "degraded" | "down" | "starting";
-  /** What is wrong and what to do, or what is right. No paths, no addresses, no words of an error: everybody may read it. */
+  /**
+   * What is wrong and what to do, or what works. It is public, so it contains no paths, addresses or error messages.
+   */
   readonly message: string;
-  /** The same for operators alone, with all that is known. */
+  /** The message with all details, for operators only. */
   readonly detail?: string;
 }
 
 export interface HealthCheck {
   readonly name: string;
-  /** Without it the server is of no use to its callers. */
+  /** The server is unavailable to callers without it. */
   readonly isVital: boolean;
-  /** The message when looking fails. */
+  /** The message when the check itself fails. */
   readonly failure?: string;
   look(): Finding | Promise<Finding>;
 }
@@ -28,10 +30,10 @@ export interface HealthReport {
 }
 
 const LOOK_TIMEOUT_MS = 3000;
-/** Anybody may ask: asking often must cost nothing. */
+/** The endpoint is public, so reports are cached for this time. */
 const FRESH_MS = 900;
 
-/** Looks at everything that the server depends on. */
+/** Checks all dependencies of the server. */
 export class Health {
   readonly #checks: readonly HealthCheck[];
   #latest: { readonly report: Promise<HealthReport>; readonly atMs: number } | undefined;
@@ -40,14 +42,14 @@ export class Health {
     this.#checks = checks;
   }
 
-  /** For everybody. */
+  /** The public report, without details. */
   async report(): Promise<HealthReport> {
     const { status, checks } = await this.wholeReport();
     const open = Object.entries(checks).map(([name, check]) => [name, withoutDetail(check)] as const);
     return { status, checks: Object.fromEntries(open) };
   }
 
-  /** For operators: details may name paths and addresses. */
+  /** The report for operators: details may contain paths and addresses. */
   wholeReport(): Promise<HealthReport> {
     const atMs = performance.now();
     if (this.#latest === undefined || atMs - this.#latest.atMs > FRESH_MS)
@@ -79,7 +81,7 @@ async function lookAt(check: HealthCheck): Promise<CheckReport> {
   return { ...finding, latency_ms: Math.round((performance.now() - startMs) * 100) / 100 };
 }
 
-/** Our own errors are written for operators; those of the system are for nobody. */
+/** Messages of OwlError are written for operators. Of a system error only the code is reported. */
 function failed({ failure = "it could not be looked at" }: HealthCheck, error: unknown): Finding {
   if (isOwlError(error)) return { status: "down", message: `${failure} (${error.kind})`, detail: error.message };
   const code = error instanceof Error && "code" in error ? String(error.code) : "unknown";

@@ -1,22 +1,22 @@
 import { closeSync, fstatSync, mkdirSync, openSync, renameSync, rmSync, statSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
 
-/** The log holds names and what was asked: it is nobody's but the operator's. */
+/** The log contains names and arguments of clients, so only its owner may read it. */
 const MODE = 0o600;
 const RETRY_MS = 10_000;
 
 export interface LogFileOptions {
   readonly path: string;
   readonly maxBytes: number;
-  /** How many older files stay, as `path.1`, `path.2` and so on. */
+  /** The number of rotated files that are kept, as `path.1`, `path.2` and so on. */
   readonly keep: number;
-  /** Hears once of each time of trouble. */
+  /** Called for each failed write. Writes in the following `RETRY_MS` are skipped. */
   readonly onTrouble: (error: unknown) => void;
 }
 
 /**
- * Appends lines to a file and starts a new one when it is full. A file that cannot be written costs lines and nothing
- * else; it is tried again after a while.
+ * Appends lines to a file and rotates it when it is full. When a write fails, lines are dropped for `RETRY_MS`, and the
+ * server continues.
  */
 export class LogFile {
   readonly #options: LogFileOptions;
@@ -24,7 +24,7 @@ export class LogFile {
   #size = 0;
   #retryAtMs = 0;
 
-  /** @throws when the file cannot be opened: better at the start than in the night. */
+  /** @throws when the file cannot be opened, so that the error appears at the start of the server. */
   constructor(options: LogFileOptions) {
     this.#options = options;
     mkdirSync(dirname(options.path), { recursive: true });
@@ -69,7 +69,7 @@ export class LogFile {
     this.#open();
   }
 
-  /** Programs that rotate logs move the file away, and expect a new one under its name. */
+  /** Programs that rotate logs rename the file and expect a new file under its name. */
   #isSameFile(): boolean {
     if (this.#fd === undefined) return false;
     const there = statSync(this.#options.path, { throwIfNoEntry: false });

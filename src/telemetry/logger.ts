@@ -4,19 +4,19 @@ import { createRedactor } from "./redact.ts";
 export type LoggerLevel = "debug" | "info" | "warning" | "error";
 export type LogFields = Readonly<Record<string, unknown>>;
 
-/** Writes facts for operators. It never throws: a broken log must not break a call. */
+/** Writes structured lines for operators. It never throws: a failed log must not fail a call. */
 export interface Logger {
   debug(message: string, fields?: LogFields): void;
   info(message: string, fields?: LogFields): void;
   warning(message: string, fields?: LogFields): void;
   error(message: string, fields?: LogFields): void;
-  /** Whether lines of this level are written now: for callers whose fields cost something to make. */
+  /** Whether lines of this level are written. For callers whose fields are expensive to compute. */
   shows(level: LoggerLevel): boolean;
-  /** A logger that adds these fields to each of its lines. */
+  /** Returns a logger that adds these fields to each of its lines. */
   child(fields: LogFields): Logger;
 }
 
-/** The root of all loggers of a process: what is set here holds for its children too. */
+/** The root of all loggers of a process. Its level applies to its children too. */
 export interface RootLogger extends Logger {
   level: LoggerLevel;
 }
@@ -24,13 +24,13 @@ export interface RootLogger extends Logger {
 export interface LoggerOptions {
   readonly level: LoggerLevel;
   readonly format: "json" | "pretty";
-  /** Gets whole lines, each ending with a newline. Default: stderr, since stdout belongs to the protocol. */
+  /** Receives whole lines, each ending with a newline. Default: stderr, because stdout is reserved for the protocol. */
   readonly write?: (line: string, level: LoggerLevel) => void;
-  /** Gets the same lines as JSON, whatever the format. */
+  /** Receives the same lines as JSON, independent of `format`. */
   readonly copy?: (line: string, level: LoggerLevel) => void;
-  /** Colours in pretty lines. Default: no. */
+  /** Whether pretty lines have colours. Default: false. */
   readonly color?: boolean;
-  /** As in `ledger.redact`: what else is no business of the log. */
+  /** Rules as in `ledger.redact`, for further secrets. */
   readonly redact?: readonly string[];
 }
 
@@ -43,7 +43,8 @@ export function createLogger(options: LoggerOptions): RootLogger {
   const redactor = createRedactor(redact);
   const put: Emit = (level, message, fields) => {
     const time = new Date().toISOString();
-    // Most lines need no copy piece by piece, and one look for secrets at the whole is cheaper than one at each part.
+    // Fast path: most lines need no copy of their fields, and checking the whole line for secrets once is cheaper than
+    // each part.
     if (format === "json" && areSimple(fields)) {
       const line = simpleLine(`{"time":"${time}","level":"${level}","message":${JSON.stringify(message)}`, fields);
       if (redactor.isClean(line)) {
@@ -54,7 +55,7 @@ export function createLogger(options: LoggerOptions): RootLogger {
     }
     const head = { time, level, message };
     const plain = toPlainFields(fields, redactor);
-    // The head stands first for readers, and comes again at the end so that no field can replace it.
+    // The head comes first for readers, and again at the end, so that no field can replace it.
     const isJson = format === "json" || copy !== undefined;
     const json = isJson ? withoutControls(JSON.stringify({ ...head, ...plain, ...head })) : "";
     write(`${format === "json" ? json : formatPretty({ ...head, fields: plain, color })}\n`, level);
@@ -66,13 +67,13 @@ export function createLogger(options: LoggerOptions): RootLogger {
       if (level !== "debug" && level !== "info" && !repeats.admits(level, message, fields)) return;
       put(level, message, fields);
     } catch {
-      // Nobody is left to tell: the log itself is what failed.
+      // The log itself failed, so the error cannot be logged.
     }
   };
   return new LevelLogger({ rank: RANK[options.level] }, emit, NO_FIELDS);
 }
 
-/** Texts put together cost less than objects copied together. */
+/** Concatenating texts is cheaper than merging objects. */
 function simpleLine(head: string, fields: LogFields): string {
   const tail = JSON.stringify(fields);
   return `${withoutControls(tail === "{}" ? `${head}}` : `${head},${tail.slice(1)}`)}\n`;
@@ -80,7 +81,7 @@ function simpleLine(head: string, fields: LogFields): string {
 
 type Emit = (level: LoggerLevel, message: string, fields: LogFields) => void;
 
-/** Shared by a logger and its children, so that a change reaches all of them. */
+/** Shared by a logger and its children, so that a new level applies to all of them. */
 interface Threshold {
   rank: number;
 }
@@ -136,7 +137,7 @@ class LevelLogger implements RootLogger {
 
 const LEVELS: readonly LoggerLevel[] = ["debug", "info", "warning", "error"];
 
-/** For code that wants a logger where nobody listens, such as tests. */
+/** Discards all lines, for example in tests. */
 export const SILENT_LOGGER: Logger = new LevelLogger({ rank: Number.POSITIVE_INFINITY }, () => undefined, {});
 
 function writeToStderr(line: string): void {
@@ -153,7 +154,10 @@ export interface PrettyLine {
 
 const COLOR: Record<LoggerLevel, string> = { debug: "90", info: "36", warning: "33", error: "31" };
 
-/** One line for a person: `10:15:02.114 info    listening  url=http://localhost:8080`. A stack follows on lines of its own, indented. */
+/**
+ * One line for a person: `10:15:02.114 info listening url=http://localhost:8080`. A stack trace follows on separate,
+ * indented lines.
+ */
 export function formatPretty({ time, level, message, fields, color }: PrettyLine): string {
   const paint = (code: string, text: string): string => (color ? `\u001b[${code}m${text}\u001b[0m` : text);
   const parts = [paint("90", time.slice(11, 23)), paint(COLOR[level], level.padEnd(7)), withoutControls(message)];
@@ -190,15 +194,18 @@ function indentStack(stack: string): string[] {
 const MAX_TEXT_CHARS = 1000;
 const MAX_FIELDS = 50;
 
-/** What every line begins with; no field may say it again. */
+/** Keys at the start of every line. A field must not replace them. */
 const HEAD: ReadonlySet<string> = new Set(["time", "level", "message"]);
 
-/** Few, short and flat, as most lines' fields are: then JSON can have them as they stand. */
+/**
+ * Whether the fields are few, short and flat, as in most lines. Such fields are passed to JSON.stringify without a
+ * copy.
+ */
 export function areSimple(fields: Readonly<Record<string, unknown>>): boolean {
   try {
     return areFlat(fields, 0);
   } catch {
-    // A getter that throws, a revoked proxy: for those who look at each piece with care.
+    // A getter threw, or a proxy is revoked. The careful copy handles such fields.
     return false;
   }
 }
@@ -234,7 +241,7 @@ function isPlainObject(value: object): value is Record<string, unknown> {
 
 const WINDOW_MS = 10_000;
 const MAX_IN_WINDOW = 20;
-/** Messages are ours, reasons come from outside: the memory for them must end somewhere. */
+/** The reasons in keys come from outside, so the number of keys is limited. */
 const MAX_KEYS = 500;
 const MAX_REASON_CHARS = 200;
 
@@ -245,8 +252,8 @@ interface Repeats {
 }
 
 /**
- * The same warning again and again says nothing new and fills the disk: after some of them the rest of ten seconds is
- * counted, and the count is written once.
+ * Limits repetitions of the same warning or error, which would fill the disk. After `MAX_IN_WINDOW` lines in ten
+ * seconds the rest is counted, and the count is logged once.
  */
 export class RepeatLimit {
   readonly #tell: (level: LoggerLevel, message: string, count: number) => void;
@@ -279,7 +286,7 @@ export class RepeatLimit {
   }
 }
 
-/** Two failures of one kind with different reasons are two things to know. */
+/** Failures of the same kind with different reasons are counted separately. */
 function reasonOf({ error, reason, kind }: LogFields): string {
   const text = error instanceof Error ? error.message : (reason ?? kind);
   return typeof text === "string" ? text.slice(0, MAX_REASON_CHARS) : "";

@@ -5,8 +5,9 @@ const MAX_ITEMS = 100;
 const MAX_TEXT_CHARS = 16_384;
 
 /**
- * Turns whatever a caller logs into a tree that JSON can express: no cycles, no getters that throw, bounded in size. What
- * looks like a secret stays out of logs as it stays out of the ledger. Names of fields are ours, so they hide nothing.
+ * Converts any logged value to a tree that JSON can express: without cycles, without getters that throw, limited in
+ * size. Secrets are redacted as in the ledger. Field names are chosen by the server, so they are not checked for
+ * secrets.
  */
 export function toPlainFields(
   fields: Readonly<Record<string, unknown>>,
@@ -28,7 +29,7 @@ class PlainCopier {
     this.#redactor = redactor;
   }
 
-  /** One field that resists, such as a revoked proxy, must not cost the line. */
+  /** A field that throws, such as a revoked proxy, must not drop the whole line. */
   copySafely(value: unknown): unknown {
     try {
       return value === undefined ? undefined : this.#copy(value, []);
@@ -120,11 +121,12 @@ const CONTROLS = /[\u0000-\u001f\u007f-\u009f\u061c\u2028\u2029\u200e\u200f\u202
 const ALL_CONTROLS = new RegExp(CONTROLS, "g");
 
 /**
- * Text from outside must not start a line of its own, move the cursor, reorder what stands there or colour the terminal.
- * JSON stays what it was: some programs take for the end of a line what JSON has no need to escape, Node 24 among them.
+ * Escapes control characters: text from outside must not start a new line, move the cursor, reorder characters or
+ * colour the terminal. The parsed JSON stays the same. U+2028 and U+2029 are escaped too, because some programs, Node
+ * 24 among them, treat them as line ends.
  */
 export function withoutControls(text: string): string {
-  // Most texts have none, and looking is cheaper than replacing.
+  // Most texts contain none, and testing is cheaper than replacing.
   if (!CONTROLS.test(text)) return text;
   return text.replace(ALL_CONTROLS, (char) => `\\u${(char.codePointAt(0) ?? 0).toString(16).padStart(4, "0")}`);
 }

@@ -4,17 +4,17 @@ import { createHash } from "node:crypto";
 
 export const REDACTED = "[redacted]";
 
-/** Takes secrets out of what is kept: the ledger and the log. */
+/** Removes secrets from what the ledger and the log store. */
 export interface Redactor {
-  /** Whether the value of a key with this name is a secret, whatever it looks like. */
+  /** Whether the value of a key with this name is a secret, whatever the value. */
   isSecretKey(name: string): boolean;
-  /** The text without what looks like a secret. Texts must be bounded by the caller. */
+  /** The text with secrets replaced. The caller must limit the length of the text. */
   text(text: string): string;
-  /** Whether `text` would leave it as it is, for sure. */
+  /** Whether `text` certainly would not change the text. */
   isClean(text: string): boolean;
 }
 
-/** Names of keys, in lower case and without separators. */
+/** Key names, in lower case and without separators. */
 const SECRET_KEYS: ReadonlySet<string> = new Set([
   "auth",
   "authorization",
@@ -31,7 +31,7 @@ const SECRET_KEYS: ReadonlySet<string> = new Set([
   "jwt",
   "bearer",
   "sessionkey",
-  // Opens the sandbox of an anonymous caller for whoever has it.
+  // The session id gives access to the sandbox of an anonymous caller.
   "sessionid",
   "mcpsessionid",
   "signature",
@@ -41,17 +41,17 @@ const SECRET_KEYS: ReadonlySet<string> = new Set([
   "totp",
 ]);
 
-/** One or several of them, or what stands for one. `tokens` alone are a count, as in `max_tokens`. */
+/** One or several of these words, or a derived value such as a hash. `tokens` alone is a count, as in `max_tokens`. */
 const SECRET_ENDINGS =
   /(?:(?:password|passwd|passphrase|passcode|secret|apikey|accesskey|secretkey|privatekey|signingkey|encryptionkey|credential|authheader|(?:access|refresh|auth|api|bearer|secret)token)s?|token)(?:value|string|hash|base64|confirmation)?$/;
 
-/** End like secrets and are none. */
+/** Names that end like a secret and are not. */
 const HARMLESS_KEYS: ReadonlySet<string> = new Set(["progresstoken", "pagetoken", "nextpagetoken", "nexttoken"]);
 
-/** Callers choose names of keys, so the memory for them must end somewhere. */
+/** Callers choose the names of keys, so the cache is limited. */
 const MAX_REMEMBERED_KEYS = 2000;
 
-/** `rules` as in `ledger.redact`: names of keys, and patterns written as /…/. */
+/** `rules` as in `ledger.redact`: key names, and patterns written as /…/. */
 export function createRedactor(rules: readonly string[] = []): Redactor {
   const ownKeys = new Set<string>();
   const ownPatterns: SecretPattern[] = [];
@@ -75,17 +75,17 @@ export function createRedactor(rules: readonly string[] = []): Redactor {
     },
     isClean: (text) => ownPatterns.length === 0 && !SECRET_MARKS.test(text),
     text(text) {
-      // Most texts hold no secret, and one look for all marks is cheaper than a look for each pattern.
+      // Most texts contain no secret, and one test for all marks is cheaper than a test of each pattern.
       const withoutKnown = SECRET_MARKS.test(text) ? replaceAll(text, SECRET_PATTERNS) : text;
       return ownPatterns.length === 0 ? withoutKnown : replaceAll(withoutKnown, ownPatterns);
     },
   };
 }
 
-/** In lists of variables, headers or form fields the name of a secret stands beside it. */
+/** In lists of variables, headers or form fields, the name of a secret is in a sibling field. */
 const NAMES_BESIDE = ["name", "key", "field", "header", "variable", "Name", "Key"] as const;
 
-/** Whether the value of a field is a secret: by its own name, or as `value` by what stands beside it. */
+/** Whether the value of a field is a secret: by its own name, or, for `value`, by the name in a sibling field. */
 export function isSecretField(redactor: Redactor, holder: object, name: string): boolean {
   if (name !== "value" && name !== "Value") return redactor.isSecretKey(name);
   return NAMES_BESIDE.some((each) => {
@@ -105,7 +105,7 @@ function normalize(name: string): string {
     .replace(/[^\p{L}\p{N}]/gu, "");
 }
 
-/** The redactor, and beyond what it knows these texts: ids that open something. */
+/** The redactor, which also removes these texts: ids that give access. */
 export function hiding(redactor: Redactor, texts: readonly string[] | undefined): Redactor {
   return texts === undefined || texts.length === 0 ? redactor : new HidingRedactor(redactor, texts);
 }
@@ -139,8 +139,8 @@ class HidingRedactor implements Redactor {
 const SHOWN_CHARS = 16;
 
 /**
- * What logs and ledger call a sandbox's session. The id itself opens the sandbox for whoever holds it: by the digest, lines
- * of one sandbox can be told together, and nobody gets in by reading.
+ * The name of a sandbox session in logs and in the ledger. The session id itself gives access to the sandbox. Its
+ * digest identifies the rows of one sandbox without giving access.
  */
 export function sessionDigest(sessionId: string): string {
   return createHash("sha256").update(sessionId).digest("hex").slice(0, SHOWN_CHARS);
@@ -148,7 +148,9 @@ export function sessionDigest(sessionId: string): string {
 
 const SESSION_ID = /^(?:[\w-]{12}\.)?[\w-]{32}$/;
 
-/** Whether it looks like an id that a server gives to a sandbox; whatever else callers write there opens nothing. */
+/**
+ * Whether the text has the form of a session id that the server generates. Other texts do not give access to a sandbox.
+ */
 export function isSessionId(text: string): boolean {
   return SESSION_ID.test(text);
 }

@@ -1,24 +1,33 @@
 export interface SecretPattern {
-  /** Global, and linear: every repetition is bounded, or over one class of characters that nothing behind it shares. */
+  /**
+   * Global, and linear: every repetition is bounded, or covers a class of characters that the following part cannot
+   * match.
+   */
   readonly pattern: RegExp;
   readonly replacement: string;
 }
 
 const GONE = "[redacted]";
 
-/** What the names of secrets end with. */
+/** Endings of the names of secrets. */
 const NAMES =
   "(?:passw(?:or)?ds?|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|authorization|cookie|(?<=[a-z0-9]_)pwd)";
-/** What stands between a name and its value in code: =, ==, :=, =>, : and a type before it, as in `password: str = "x"`. */
+/**
+ * The operator between a name and its value in code: =, ==, :=, =>, : and a type annotation before it, as in `password:
+ * str = "x"`.
+ */
 const ASSIGNS = String.raw`(?:\s{0,4}:\s{0,4}[A-Za-z][\w.\[\]|]{0,64})?\s{0,4}(?:={1,3}>?|:=?)\s{0,4}`;
-/** What may stand before a quotation mark: f"x", rb'x', $'x'. */
+/** Optional prefixes of a string literal: f"x", rb'x', $'x'. */
 const PREFIX = "(?:[rbfu]{1,2}|\\$)?";
-/** In a shell, and in YAML and SQL where a mark stands for itself twice, a value goes on behind its end. */
+/**
+ * Adjacent quoted parts that belong to the same value: in a shell, and in YAML and SQL, where a doubled quotation mark
+ * is an escape.
+ */
 const GOES_ON = String.raw`(?:"[^"]{0,256}"|'[^']{0,256}'){0,4}`;
 
-/** What common secrets look like. Order matters: the wider ones come first. */
+/** Patterns of common secrets. Order matters: the wider ones come first. */
 export const SECRET_PATTERNS: readonly SecretPattern[] = [
-  // A key whose end was cut off is a key all the same.
+  // A private key is also redacted when its end is cut off.
   {
     pattern:
       /-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|$)/g,
@@ -57,7 +66,7 @@ export const SECRET_PATTERNS: readonly SecretPattern[] = [
   // Ids that open sandboxes: session_id abc…, "session_id":"abc…", sandbox://abc…/path, sandbox://%61bc…/path
   { pattern: /(session_?id(?:\\?["'])?[\s=:]{1,4}(?:\\?["'])?)[\w.-]{8,128}/gi, replacement: `$1${GONE}` },
   { pattern: /(\bsandbox:\/\/)[\w.%-]{8,256}/gi, replacement: `$1${GONE}` },
-  // mysql -uroot -phunter2: what follows -p at once is the password.
+  // mysql -uroot -phunter2: the password directly follows -p.
   {
     pattern:
       /(\b(?:mysql|mariadb)[\w-]{0,32}\b[^\n|;&]{0,256}?\s-p)(?:"[^"]{1,256}"?|'[^']{1,256}'?|[^\s"'=-][^\s"']{0,256})/g,
@@ -84,7 +93,7 @@ export const SECRET_PATTERNS: readonly SecretPattern[] = [
     ),
     replacement: `$1$2${GONE}$2`,
   },
-  // The same in JSON inside of a text: {\"token\":\"a;b\"}
+  // The same in JSON inside a text: {\"token\":\"a;b\"}
   {
     pattern: new RegExp(
       String.raw`(${NAMES}(?:\\?["'])?\]?\s{0,4}(?:=>?|:)\s{0,4})(\\["'])(?:(?!\2)[\s\S]){1,1024}(?:\2)?`,
@@ -107,6 +116,9 @@ export const SECRET_PATTERNS: readonly SecretPattern[] = [
   },
 ];
 
-/** Stands in every text that one of the patterns could fit. Not in every URI: those of skills are in each line about one. */
+/**
+ * Matches every text that one of the patterns could match. It does not match every URI, because URIs of skills are in
+ * every log line about a skill.
+ */
 export const SECRET_MARKS: RegExp =
   /eyJ|-BEGIN|A[KSRIGN][IOGP]A|gh[pousr]_|_pat_|glpat-|xox|xapp-|slack\.com|sk-|k_live_|k_test_|whsec_|AIza|ya29\.|npm_|pypi-|hf_|SG\.|dop_v1|age-s|bearer|basic|:\/\/[^\s:/"'<>]{0,128}:|mysql|mariadb|sshpass|redis-cli|login|pwd|sandbox:\/\/|Key=|-u|passw|passph|secret|token|api.?key|access.?key|private.?key|authoriz|cookie|session.?id/i;

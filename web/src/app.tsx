@@ -11,7 +11,7 @@ import { Page } from "./shell/page.tsx";
 
 type View = FunctionComponent<{ readonly rest: readonly string[] }>;
 
-/** Each is a file of its own that is loaded at its first use. */
+/** Each view is a separate bundle that is loaded at its first use. */
 const VIEWS: Readonly<Record<string, () => Promise<View>>> = {
   "": async () => (await import("./views/now/now-view.tsx")).NowView,
   sandboxes: async () => (await import("./views/sandbox/sandbox-view.tsx")).SandboxView,
@@ -52,7 +52,7 @@ function CurrentView(): JSX.Element {
   const [section = "", ...rest] = segments.value;
   const [loaded, setLoaded] = useState<{ section: string; view: View } | undefined>(undefined);
   const [error, setError] = useState<unknown>(undefined);
-  // What every object has is no page.
+  // Properties that every object inherits are not views.
   const load = Object.hasOwn(VIEWS, section) ? VIEWS[section] : undefined;
   useEffect(() => {
     let isLeft = false;

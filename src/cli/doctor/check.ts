@@ -1,18 +1,18 @@
-/** One thing that was looked at. */
+/** The result of one check. */
 export interface DoctorCheck {
   readonly category: "machine" | "configuration" | "data" | "programs" | "isolation" | "network" | "whole way";
   readonly name: string;
-  /** `warning`: something is missing that not everybody needs. */
+  /** `warning`: something is missing that not every user needs. */
   readonly status: "ok" | "warning" | "failed";
   readonly message: string;
-  /** What to do; absent when all is well. */
+  /** What to do. Absent when the status is `ok`. */
   readonly fix?: string;
 }
 
-/** A look that can be repeated, and what may repair what it finds. */
+/** A check that can be repeated, and an optional repair. */
 export interface DoctorProbe {
   look(): Promise<readonly DoctorCheck[]>;
-  /** Repairs what can be repaired without asking; says what was done, or nothing. */
+  /** Repairs without a confirmation what it safely can. Returns what it did, or undefined. */
   readonly repair?: () => Promise<string | undefined>;
 }
 

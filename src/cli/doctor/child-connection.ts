@@ -19,7 +19,7 @@ const calledSchema = z.object({
   content: z.array(z.object({ type: z.string(), text: z.string().optional(), data: z.string().optional() })),
 });
 
-/** What a tool answered. */
+/** The result of a tool call. */
 export type Called = z.output<typeof calledSchema>;
 
 const listedSchema = z.object({
@@ -27,7 +27,7 @@ const listedSchema = z.object({
   nextCursor: z.string().optional(),
 });
 
-/** The server answered with an error. */
+/** The server responded with a JSON-RPC error. */
 export class AskFailed extends Error {
   readonly reason: string;
   readonly kind: string | undefined;
@@ -39,7 +39,7 @@ export class AskFailed extends Error {
   }
 }
 
-/** A server as a child, asked one thing after another. */
+/** Starts a server as a child process and sends it one request after another over stdio. */
 export class ChildConnection {
   readonly #child;
   readonly #waiting = new Map<number, (answer: Answer) => void>();
@@ -77,7 +77,7 @@ export class ChildConnection {
     return calledSchema.parse(result);
   }
 
-  /** The names of all, page by page. */
+  /** Returns the names of all tools, page by page. */
   async listTools(): Promise<string[]> {
     const names: string[] = [];
     for (let cursor: string | undefined; ;) {

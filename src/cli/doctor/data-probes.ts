@@ -10,7 +10,7 @@ const MEGABYTE = 1024 * 1024;
 const LOW_FREE_MB = 1000;
 const OTHERS = 0o077;
 
-/** The data folder and the disk below it. */
+/** Checks the data folder and its disk. */
 export function dataProbes({ sandbox }: Config): readonly DoctorProbe[] {
   const { root } = sandbox;
   return [
@@ -58,7 +58,10 @@ async function disk({ root, enabled, flavor, diskReserveMb }: Config["sandbox"])
     : ok(named, message);
 }
 
-/** What weakens the protection of mounted folders. A folder that cannot be protected at all is an error of the configuration. */
+/**
+ * Warns about files and runtimes that weaken the protection of mounted folders. A folder that cannot be protected at
+ * all is a configuration error.
+ */
 export function volumeProbes({ config, volumes }: Pick<LoadedConfig, "config" | "volumes">): readonly DoctorProbe[] {
   const isOthersEngine = config.sandbox.runtime === "docker" && process.getuid?.() !== 0;
   return volumes.map((volume) => ({

@@ -8,16 +8,19 @@ const BROWSER = { category: "whole way", name: "browser" } as const;
 
 interface TestStart {
   readonly tool: string;
-  /** Other names under which it may be listed; all of them can be called. */
+  /** Names of the tool in other dialects. The server may list any of them. */
   readonly dialects: readonly string[];
   readonly args: Readonly<Record<string, unknown>>;
-  /** What an answer must hold. */
+  /** Text that the result must contain. */
   readonly answer?: string;
 }
 
 const CREATE: TestStart = { tool: "sandbox_create", dialects: [], args: {} };
 
-/** Each does no harm; the first that the server offers is taken, since it goes the longest way. */
+/**
+ * Harmless calls. The first one that the server lists is used: the list starts with the calls that exercise most of the
+ * server.
+ */
 const TRIALS: readonly TestStart[] = [
   { tool: "code_run", dialects: ["execute_code", "code.exec"], args: { code: "print(6*7)" }, answer: "42" },
   { tool: "shell_exec", dialects: ["execute_command", "shell.exec"], args: { command: "expr 6 '*' 7" }, answer: "42" },
@@ -25,7 +28,7 @@ const TRIALS: readonly TestStart[] = [
   CREATE,
 ];
 
-/** Starts this very program as a client would, and has tools run. `command` is how it is started, without the transport. */
+/** Starts this program as a client does, and calls tools. `command` is the command line that starts it over stdio. */
 export function endToEndProbe(config: Config, command: readonly string[]): DoctorProbe {
   return {
     async look() {
@@ -77,13 +80,13 @@ async function callTools(
   return ok(NAMED, `${last.tool} ${`answered ${last.answer ?? ""}`.trim()}, ${took}`);
 }
 
-/** None where nothing that is offered could have a sandbox. */
+/** Empty when the server lists no tool that uses a sandbox. */
 function trialsFor({ autoCreate }: Config["sandbox"], listed: ReadonlySet<string>): readonly TestStart[] {
   const isOffered = ({ tool, dialects }: TestStart): boolean => isAnyListed(listed, [tool, ...dialects]);
   const first = TRIALS.find(isOffered);
   if (first === undefined) return [];
   if (autoCreate || first === CREATE) return [first];
-  // What it makes is the default of the calls after it.
+  // The sandbox that it creates is the default of the calls that follow.
   return isOffered(CREATE) ? [CREATE, first] : [];
 }
 
@@ -91,7 +94,7 @@ function isAnyListed(listed: ReadonlySet<string>, names: readonly string[]): boo
   return names.some((name) => listed.has(name));
 }
 
-/** A policy that keeps the doctor from something is no fault of the server: it is asked, and it answers. */
+/** A refusal by policy counts as success: the server starts and responds. */
 async function unlessRefused(
   named: Pick<DoctorCheck, "category" | "name">,
   check: () => Promise<DoctorCheck>,
@@ -106,12 +109,12 @@ async function unlessRefused(
 
 const NAMED_BROWSER = { category: "whole way", name: "browser" } as const;
 const RED = "255,0,0";
-/** A script writes the version, so that it is there only if the page has run. */
+/** A script writes the version, so it appears only if the page runs scripts. */
 const PAGE = `data:text/html,<body style="background:rgb(${RED})"><p id=said></p><script>said.textContent=navigator.userAgent</script>`;
 const INSTALL =
   "install it where sandboxes find it: apt-get install chromium, or for containers in sandbox.image; or name it in sandbox.browser.executable";
 
-/** Has the sandbox's browser draw a page, by the tools that a model has. */
+/** Renders a page in the sandbox's browser, through the tools that a model calls. */
 export async function browserCheck(line: Pick<ChildConnection, "call">): Promise<DoctorCheck> {
   const startMs = performance.now();
   const opened = await line.call("browser_goto", { url: PAGE, timeout_seconds: 60 });
@@ -127,7 +130,7 @@ export async function browserCheck(line: Pick<ChildConnection, "call">): Promise
   return ok(NAMED_BROWSER, `Chromium ${version} opened a page in a sandbox in ${tookMs} ms, and drew it`);
 }
 
-/** Not everybody needs a browser; whoever has one needs one that works. */
+/** A missing browser is a warning, because not every user needs one. A broken browser is a failure. */
 function explain(result: Called): DoctorCheck {
   const said = textOf(result);
   return said.includes("there is no Chromium")
@@ -149,10 +152,13 @@ function textOf({ content }: Called): string {
 }
 
 const SIGNATURE_BYTES = 8;
-/** Length, type and checksum. */
+/** Length, type and checksum of a PNG chunk. */
 const CHUNK_FRAME_BYTES = 12;
 
-/** The colour of a PNG's upper left corner, as in `255,0,0`: whichever filter its first line has, that pixel stands there as it is. */
+/**
+ * The colour of the upper left pixel of a PNG, for example `255,0,0`. No PNG filter changes the first pixel of the
+ * first row, so the filter type does not matter.
+ */
 export function firstPixel(png: Buffer): string | undefined {
   const parts: Buffer[] = [];
   for (let at = SIGNATURE_BYTES; at + CHUNK_FRAME_BYTES <= png.length; at += CHUNK_FRAME_BYTES + png.readUInt32BE(at)) {

@@ -22,14 +22,14 @@ const CHOICE = { category: "isolation", name: "runtime" } as const;
 interface Tried {
   readonly name: RuntimeName;
   readonly checks: readonly ProbeCheck[];
-  /** Absent when it could not be opened, or is not fit to be started. */
+  /** Absent when the runtime could not be opened, or did not pass the checks. */
   readonly startMs?: number;
   readonly error?: OwlError;
 }
 
 /**
- * Starts sandboxes on every runtime there is and tries to break out of them, as the server does at its start. One that the
- * configuration does not ask for may be missing.
+ * Starts sandboxes on every runtime and tries to break out of them, as the server does when it starts. A missing
+ * runtime is a failure only when the configuration requires it.
  */
 export function isolationProbe(config: Config, logger: Logger): DoctorProbe {
   return {
@@ -52,7 +52,10 @@ export function isolationProbe(config: Config, logger: Logger): DoctorProbe {
   };
 }
 
-/** Those that somebody named, for all sandboxes or for those of one template. What `auto` has taken may start images, too. */
+/**
+ * The runtimes that the configuration names, for all sandboxes or for one template. Templates with an image run on
+ * microsandbox when it is the chosen runtime, and on docker otherwise.
+ */
 export function askedFor({ sandbox: { runtime, templates } }: Config, taken?: RuntimeName): readonly RuntimeName[] {
   const ofImages = (runtime === "auto" ? taken : runtime) === "microsandbox" ? "microsandbox" : "docker";
   const ofTemplates = Object.values(templates).map(
@@ -81,7 +84,10 @@ async function tryRuntime(trial: Omit<OpeningRuntime, "templates">): Promise<Tri
   }
 }
 
-/** Containers and virtual machines bring their own. Where another runtime may do the work, its row says whether it does. */
+/**
+ * User namespaces matter to bubblewrap only. With `auto` a failure is a warning: the row of the runtime says whether
+ * another one works.
+ */
 function namespaceRows(tried: readonly Tried[], wanted: Config["sandbox"]["runtime"]): DoctorCheck[] {
   const bubblewrap = tried.find(({ name }) => name === "bubblewrap");
   if (bubblewrap === undefined || (wanted !== "auto" && wanted !== "bubblewrap")) return [];
@@ -89,7 +95,7 @@ function namespaceRows(tried: readonly Tried[], wanted: Config["sandbox"]["runti
   return [wanted === "auto" && check.status === "failed" ? { ...check, status: "warning" } : check];
 }
 
-/** Of one that does not start nothing else is tried. */
+/** When bubblewrap does not start, the probe tries nothing else, so no check holds. */
 function stateOf({ checks }: Tried): Bubblewrap {
   if (checks.length === 0) return "untried";
   return checks.some(({ holds }) => holds) ? "starts" : "fails";
@@ -113,11 +119,11 @@ function rowsOf(tried: Tried, { isNeeded, limits }: { isNeeded: boolean; limits:
   const shut = `${checks.length - broken.length} of ${checks.length} ways out that were tried are shut${start}`;
   if (broken.length === 0) return [ok(row, shut)];
   if (isNeeded) {
-    // Limits that somebody has chosen to do without are no failure.
+    // With `sandbox.limits: best-effort`, a missing limit is a warning and not a failure.
     const say = isFit(tried, limits) ? warning : failed;
     return [say(row, shut, "see the lines below"), ...broken.map((each) => brokenCheck(each, limits))];
   }
-  // Several checks may fail for the same cause.
+  // Several checks may fail for the same reason.
   const problems = [...new Set(broken.map(({ problem, detail }) => problem ?? detail))];
   const fixes = [...new Set(broken.map(fixOf))];
   return [warning(row, problems.join("; "), fixes.join(" "))];
@@ -142,13 +148,13 @@ function choice(wanted: Config["sandbox"]["runtime"], taken: RuntimeName | undef
 
 const START_TIMEOUT_MS = 60_000;
 
-/** How long a sandbox takes from nothing to the guest's first answer, with the image and everything else at hand. */
+/** Measures the time from the start of a sandbox to the guest's first response, with the image already available. */
 export async function measureStart(parts: {
   readonly runtime: Runtime;
   readonly config: Config;
   readonly logger: Logger;
   readonly templates: Templates;
-  /** Empty: that of no template in particular. */
+  /** Empty: no particular template. */
   readonly template: string;
 }): Promise<number> {
   const { runtime, config, logger, templates } = parts;
@@ -188,17 +194,18 @@ const MOST = "/proc/sys/user/max_user_namespaces";
 
 export type ReadSetting = (path: string) => string | undefined;
 
-/** What came of bubblewrap when it was tried. */
+/** The outcome of the checks on bubblewrap. */
 export type Bubblewrap = "starts" | "fails" | "untried";
 
-/** Where no sandbox can be tried. */
+/** For a configuration that cannot be loaded: no sandbox can be tried. */
 export function userNamespacesProbe(): DoctorProbe {
   return { look: async () => [userNamespaces("untried")] };
 }
 
 /**
- * Without them bubblewrap cannot isolate anything. Distributions take them away in three ways, from root too: a server of
- * root's starts bubblewrap as another user. What counts is whether it starts: an exception made for it shows in no setting.
+ * Checks for user namespaces, which bubblewrap requires. Distributions restrict them in three ways, for root too: a
+ * server that runs as root starts bubblewrap as another user. Whether bubblewrap starts decides: an exception for
+ * bubblewrap alone does not show in any setting.
  */
 export function userNamespaces(bubblewrap: Bubblewrap, read: ReadSetting = readSetting): DoctorCheck {
   const restriction = restrictionIn(read);

@@ -11,7 +11,7 @@ const OLDEST_NODE = [20, 19] as const;
 
 interface Program {
   readonly name: string;
-  /** Any of these on the PATH will do. */
+  /** One of these must be on the PATH. */
   readonly commands: readonly string[];
   readonly packageName: string;
   readonly purpose: string;
@@ -32,10 +32,10 @@ const PROGRAMS: readonly Program[] = [
   },
 ];
 
-/** Whether sandboxes live from what this machine has: they must, they may if nothing else is there, or they never do. */
+/** Whether sandboxes use the programs of the host: always (bubblewrap), only if no other runtime works, or never. */
 export type HostUse = "needed" | "possible" | "none";
 
-/** What the machine must have, whatever else the configuration says. */
+/** Checks what the machine must have, independent of the rest of the configuration. */
 export function machineProbes(use: HostUse, dataFolder?: string): readonly DoctorProbe[] {
   const looks: DoctorProbe[] = [
     { look: async () => [nodeVersion(process.versions.node)] },
@@ -43,15 +43,15 @@ export function machineProbes(use: HostUse, dataFolder?: string): readonly Docto
     clockProbe(dataFolder),
   ];
   if (use === "none") return looks;
-  // Where another runtime may do the work, that row says whether one does.
+  // With `possible`, another runtime may work: its own row says whether it does.
   const soften = (check: DoctorCheck): DoctorCheck =>
     use === "possible" && check.status === "failed" ? { ...check, status: "warning" } : check;
   return [...looks, { look: async () => [...kernelFaults(version()), ...PROGRAMS.map(program).map(soften)] }];
 }
 
 /**
- * Debian's 6.1.192-1 reads through a null pointer when a sandbox that runs out of memory makes the kernel forget what it
- * knew of the free blocks of a workspace's disk: what is written there then hangs.
+ * The kernel of Debian 6.1.192-1 dereferences a null pointer when a sandbox that runs out of memory makes it drop its
+ * cache of free blocks of a workspace's disk. Writes to that disk then hang.
  */
 export function kernelFaults(kernel: string): readonly DoctorCheck[] {
   const [named] = /Debian 6\.1\.192-1(?!\d)/.exec(kernel) ?? [];
@@ -95,7 +95,7 @@ function isProgram(path: string): boolean {
 }
 
 const DAY_MS = 86_400_000;
-/** A time service corrects in smaller steps. */
+/** Time services correct the clock in smaller steps than this. */
 const TOLERANCE_MS = 60_000;
 const ASK_TIMEOUT_MS = 5000;
 const RECORDS = ["ledger.db", "ledger.db-wal"];
@@ -103,21 +103,22 @@ const RECORDS = ["ledger.db", "ledger.db-wal"];
 const NAMED = { category: "machine", name: "clock" } as const;
 const FIX = "set the clock, best with a time service: timedatectl set-ntp true";
 
-/** What there is to hold a clock against without asking anybody. */
+/** Facts to check the clock against without a network request. */
 export interface ClockFacts {
   readonly nowMs: number;
   readonly installedAtMs: number;
-  /** When the server wrote into its data folder for the last time. */
+  /** When the server last wrote to its data folder. */
   readonly recordedAtMs?: number | undefined;
-  /** Whether a time service keeps the clock; undefined: nobody knows. */
+  /** Whether a time service synchronizes the clock; undefined: unknown. */
   readonly isKept?: boolean | undefined;
 }
 
-/** @param dataFolder Where the server keeps its records; undefined while it is not known. */
+/** @param dataFolder The data folder of the server; undefined when the configuration is not known. */
 export function clockProbe(dataFolder: string | undefined): DoctorProbe {
   return {
     async look() {
-      // Files from a registry say that they were written in 1985; when they came to this disk, nobody can set.
+      // Packages from a registry have an mtime in 1985. The ctime is the time of the installation, and programs cannot
+      // set it.
       const { ctimeMs } = await stat(new URL("../../../package.json", import.meta.url));
       const recordedAtMs = dataFolder === undefined ? undefined : await newestRecord(dataFolder);
       return [clockCheck({ nowMs: Date.now(), installedAtMs: ctimeMs, recordedAtMs, isKept: await isKept() })];
@@ -125,7 +126,10 @@ export function clockProbe(dataFolder: string | undefined): DoctorProbe {
   };
 }
 
-/** A wrong clock gives wrong times to records, ends budgets early or late, and refuses good tokens. */
+/**
+ * A wrong clock falsifies times in the ledger, ends budget periods early or late, and makes the server reject valid
+ * tokens.
+ */
 export function clockCheck({ nowMs, installedAtMs, recordedAtMs, isKept }: ClockFacts): DoctorCheck {
   const says = `the clock says ${new Date(nowMs).toISOString()}`;
   if (nowMs < installedAtMs - DAY_MS) return failed(NAMED, `${says}, which is before this program was installed`, FIX);
@@ -143,7 +147,7 @@ async function newestRecord(folder: string): Promise<number | undefined> {
   return times.length === 0 ? undefined : Math.max(...times);
 }
 
-/** The kernel knows, and systemd says it; without systemd nobody can be asked. */
+/** The kernel knows the state, and systemd reports it. Without systemd the state is unknown. */
 async function isKept(): Promise<boolean | undefined> {
   const args = ["show", "--property=NTPSynchronized", "--value"];
   const options = { timeout: ASK_TIMEOUT_MS, encoding: "utf8" } as const;
@@ -152,23 +156,23 @@ async function isKept(): Promise<boolean | undefined> {
   return word === "yes" ? true : word === "no" ? false : undefined;
 }
 
-/** What can be seen of the place where this process runs. */
+/** What the process can observe about its environment. */
 export interface Surroundings {
   readonly platform: NodeJS.Platform;
-  /** Absent where users have no numbers. */
+  /** Absent on platforms without numeric user ids. */
   readonly uid: number | undefined;
   readonly exists: (path: string) => boolean;
-  /** Empty when there is no such file. */
+  /** Returns an empty text when the file does not exist. */
   readonly read: (path: string) => string;
 }
 
 const PLATFORMS: Partial<Record<NodeJS.Platform, string>> = { darwin: "macOS", win32: "Windows", linux: "Linux" };
-/** Files that engines put into every container. */
+/** Files that container engines create in every container. */
 const CONTAINER_MARKS = ["/.dockerenv", "/run/.containerenv"];
 const CONTAINER_GROUP = /docker|kubepods|libpod|containerd|lxc/;
 const CONTAINER_VARIABLE = /(^|\0)container=/;
 
-/** Where the server runs, in the words of the table in docs/runtimes.md. */
+/** Reports where the server runs, in the words of the table in docs/runtimes.md. */
 export function serverModeProbe(): DoctorProbe {
   return {
     look: async () => [
@@ -204,7 +208,7 @@ function readOrEmpty(path: string): string {
   try {
     return readFileSync(path, "utf8");
   } catch {
-    // Not every user may read everything of the first process; there is nothing to learn then.
+    // Not every user may read the files of process 1. An unreadable file counts as empty.
     return "";
   }
 }

@@ -10,12 +10,12 @@ import { type DoctorCheck, type DoctorProbe, failed, ok, warning } from "./check
 const NAMED = { category: "network", name: "port" } as const;
 const OTHER_PORT = "stop the other program, or choose another port with --port";
 const ANSWER_TIMEOUT_MS = 5000;
-/** What listens on all addresses is asked at one of them. */
+/** A server that listens on all addresses is requested on the loopback address. */
 const ASKED_AT: Readonly<Record<string, string>> = { "0.0.0.0": "127.0.0.1", "::": "::1" };
 
 const liveSchema = z.object({ status: z.literal("ok") });
 
-/** Whether the server could listen where it is told to, or does so already. */
+/** Checks whether the server can listen on the configured address, or already listens there. */
 export function portProbe({ http, sandbox }: Config): DoctorProbe {
   return { look: async () => [await port(http, sandbox.root)] };
 }
@@ -23,7 +23,7 @@ export function portProbe({ http, sandbox }: Config): DoctorProbe {
 async function port(http: Config["http"], dataFolder: string): Promise<DoctorCheck> {
   if (http.socket !== "") return ok(NAMED, `${http.socket} (Unix socket)`);
   if (http.port === 0) return ok(NAMED, "any free port");
-  // The addresses that the server takes: with a name, it must have both.
+  // For `localhost` the server listens on both loopback addresses, so both must be free.
   const hosts = http.host === "localhost" ? ["127.0.0.1", "::1"] : [http.host];
   for (const host of hosts) {
     const problem = await whyNotListen(host, http.port);
@@ -63,12 +63,12 @@ async function whyNotListen(host: string, number: number): Promise<string | unde
   return problem;
 }
 
-/** By what it says about itself and the trace that it gives to every answer. */
+/** Recognizes OwlClaw by its health response and by the trace header that it adds to every response. */
 function isOwlClaw({ port: number, tls }: Config["http"], host: string): Promise<boolean> {
   const signal = AbortSignal.timeout(ANSWER_TIMEOUT_MS);
   const asked = { host, port: number, path: "/health/live", agent: false, signal } as const;
   return new Promise((resolve) => {
-    // Who listens here is the question, not whether the certificate is good for this name.
+    // The request only identifies the server, so it accepts a certificate for another name.
     const request = tls.certFile === "" ? get(asked) : getSecurely({ ...asked, rejectUnauthorized: false });
     request.once("error", () => resolve(false));
     request.once("response", (response) => {

@@ -1,10 +1,13 @@
 import { BlockList, isIP, isIPv4 } from "node:net";
 import { networkInterfaces } from "node:os";
 
-/** Why an address is not the public internet. */
+/** The class of an address that is not on the public internet. */
 export interface AddressClass {
   readonly name: string;
-  /** Who may still open it: nobody, a rule with exactly this address, or also a rule with a range around it. */
+  /**
+   * Which allow rule can permit the address: none, a rule with exactly this address, or also a rule with a range around
+   * it.
+   */
   readonly openedBy: "nothing" | "address" | "range";
 }
 
@@ -110,18 +113,19 @@ const LISTS = CLASSES.map(({ name, openedBy, ranges }) => ({
 }));
 const GLOBAL_IPV6 = toBlockList([["2000::", 3]], "ipv6");
 
-/** Undefined: a public address that is not the machine's own. */
+/** Undefined for a public address that does not belong to this machine. */
 export function classifyAddress(address: string): AddressClass | undefined {
   if (isIP(address) === 0 || address.includes("%")) return UNREADABLE;
   const family = isIPv4(address) ? "ipv4" : "ipv6";
-  // The lists are apart by family: Node matches a mapped IPv6 address against IPv4 ranges, which would name the wrong class.
+  // IPv4 and IPv6 lists are separate: Node matches a mapped IPv6 address against IPv4 ranges, which would return the
+  // wrong class.
   const found = LISTS.find((list) => (family === "ipv4" ? list.v4 : list.v6).check(address, family));
   if (found !== undefined) return found.facts;
   if (family === "ipv6" && !GLOBAL_IPV6.check(address, family)) return NOT_GLOBAL;
   return isOwnAddress(address, family) ? OWN : undefined;
 }
 
-/** Services that a firewall hides from others are open to the machine itself, on its public addresses too. */
+/** The machine can reach services on its own public addresses even when a firewall blocks them for others. */
 function isOwnAddress(address: string, family: "ipv4" | "ipv6"): boolean {
   const own = new BlockList();
   for (const entry of Object.values(networkInterfaces()).flat()) {

@@ -20,11 +20,11 @@ export type AllowRule =
 export type HostRule = Exclude<AllowRule, { readonly kind: "preset" }>;
 
 const DEFAULT_PORTS: readonly number[] = [80, 443];
-// A shorter prefix is more of the internet than anybody means to list.
+// A shorter prefix covers more of the internet than an operator means to allow.
 const MIN_PREFIX = 8;
 const MAX_RULE_CHARS = 300;
 
-/** Reads one entry of `network.allow`. Throws with the reason and what to write in its place. */
+/** Parses one entry of `network.allow`. Throws with the reason and the correct form. */
 export function parseAllowRule(text: string): AllowRule {
   const trimmed = text.trim();
   if (trimmed === "pip" || trimmed === "npm") return { kind: "preset", text: trimmed, preset: trimmed };
@@ -108,7 +108,7 @@ function bad(text: string, reason: string, hint = "write a host such as example.
   });
 }
 
-// Below these, anybody can register a name. The list holds the common ones, not all: docs/network.md says so.
+// Anyone can register a name below these. The list contains the common ones, not all: docs/network.md documents this.
 const SHARED_HOSTING = new Set([
   "amazonaws.com",
   "appspot.com",
@@ -135,10 +135,10 @@ const SHARED_HOSTING = new Set([
   "workers.dev",
 ]);
 
-// The second level that country registries sell under, as in co.uk and com.au.
+// Second-level names that country registries use as public suffixes, such as co.uk and com.au.
 const REGISTRY_SECOND_LEVEL = /^(?:ac|co|com|edu|gob|go|gov|ltd|mil|ne|net|nom|or|org|plc|sch)$/;
 
-/** Why a wildcard below this name would let in hosts of anybody; undefined when it would not. */
+/** Why a wildcard below this name would allow hosts that anyone can register; undefined when it would not. */
 export function whyTooBroad(suffix: string): string | undefined {
   const labels = suffix.split(".");
   const [second = "", top = ""] = labels.slice(-2);

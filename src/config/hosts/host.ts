@@ -1,7 +1,7 @@
 import { isIPv4, isIPv6 } from "node:net";
 import { domainToASCII } from "node:url";
 
-/** A host as it is compared and connected to: one spelling for each name and each address. */
+/** A host in its canonical form, with one spelling for each name and each address. */
 export type Host =
   | { readonly kind: "name"; readonly name: string }
   | { readonly kind: "address"; readonly address: string };
@@ -10,12 +10,12 @@ export type ParsedHost = { readonly host: Host } | { readonly problem: string };
 
 const MAX_NAME_CHARS = 253;
 const LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
-// By the URL standard a host whose last label is a number is an IPv4 address or nothing.
+// In the URL standard, a host whose last label is a number must be an IPv4 address.
 const NUMERIC_LABEL = /^(?:[0-9]+|0x[0-9a-f]*)$/;
 
 /**
- * Reads a host as clients write it on the wire. Addresses in odd spellings (decimal, octal, hex, short) come out in the usual one;
- * what resolvers and parsers might read in two ways is refused.
+ * Parses a host as clients send it. Addresses in other spellings (decimal, octal, hex, short) are normalized. Forms
+ * that resolvers and parsers may interpret differently are rejected.
  */
 export function parseHost(text: string): ParsedHost {
   if (text.startsWith("[") || text.includes(":")) return parseBracketed(text);
@@ -29,9 +29,10 @@ export function parseHost(text: string): ParsedHost {
   return { host: { kind: "name", name } };
 }
 
-/** The ASCII form of a name that a person wrote, perhaps in another script. */
+/** The ASCII form of a name that may be in another script. */
 export function toAsciiName(text: string): string | undefined {
-  // The URL standard drops line breaks and tabs in silence: they must not get that far.
+  // The URL standard silently removes line breaks and tabs. Such text is returned unchanged, so that `parseHost`
+  // rejects it.
   if (/^[\0-\x7f]*$/.test(text) || /[\0-\x20\x7f]/.test(text)) return text;
   const ascii = domainToASCII(text);
   return ascii === "" ? undefined : ascii;

@@ -2,22 +2,22 @@ export interface MetricFacts {
   readonly type: "counter" | "gauge" | "histogram";
   readonly help: string;
   readonly labels: readonly string[];
-  /** Upper bounds, of histograms alone. */
+  /** Upper bounds. Only for histograms. */
   readonly buckets?: readonly number[];
 }
 
-/** From what a short call takes to the longest time that a tool may have by default. */
+/** From the duration of a short call to the default timeout of a tool. */
 const CALL_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
 const DISK_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5];
-/** From a client that only looks to one that stays for a day. */
+/** From a client that disconnects at once to one that stays connected for a day. */
 const SESSION_SECONDS = [1, 5, 15, 60, 300, 900, 3600, 14_400, 43_200, 86_400];
-/** A warm one has its first result within a millisecond. */
+/** A warm sandbox returns its first result within a millisecond. */
 const FIRST_RESULT_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 const START_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
 /**
- * Every metric there is. Names and labels of requests follow OpenTelemetry's conventions for MCP in Prometheus' spelling;
- * the documentation's table is made of this.
+ * All metrics. Names and labels of requests follow the OpenTelemetry conventions for MCP, in the spelling of
+ * Prometheus. The table in the documentation is generated from this.
  */
 export const METRICS = {
   requests: {

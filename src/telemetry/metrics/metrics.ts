@@ -5,7 +5,7 @@ import { monitorEventLoopDelay } from "node:perf_hooks";
 
 export const METRICS_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
-/** All metrics of one server, and their text for Prometheus. */
+/** All metrics of one server, and their text in the Prometheus format. */
 export class Metrics {
   readonly #all: Metric[] = [];
   readonly requests: HistogramSeries = this.#histogram(METRICS.requests);
@@ -34,7 +34,7 @@ export class Metrics {
   readonly startTime: NumberSeries = this.#number(METRICS.startTime);
   readonly #looks: (() => void | Promise<void>)[] = [];
 
-  /** Calls back before each reading, to set what is not counted as it happens. */
+  /** Registers a callback that runs before each scrape, to set gauges. */
   onRead(look: () => void | Promise<void>): void {
     this.#looks.push(look);
   }
@@ -64,10 +64,10 @@ export class Metrics {
 }
 
 const NANOSECONDS = 1e9;
-/** How often the loop is looked at; Node counts it into every value. */
+/** The sampling interval of the event loop delay. Node includes it in every value. */
 const RESOLUTION_MS = 20;
 
-/** What the process itself uses. Gives a function that stops the measurement. */
+/** Sets the metrics of the process itself. Returns a function that stops the measurement. */
 export function followProcess(metrics: Metrics): () => void {
   const delay = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
   delay.enable();

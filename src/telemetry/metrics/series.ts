@@ -1,6 +1,6 @@
 import type { MetricFacts } from "./catalogue.ts";
 
-/** Values of labels come from outside, too: what is beyond this counts under `other`. */
+/** Label values may come from outside, so the number of series is limited. Further values are counted under `other`. */
 const MAX_SERIES = 500;
 const OTHER = "other";
 const MAX_LABEL_CHARS = 128;
@@ -10,11 +10,11 @@ export type Labels = readonly string[];
 export interface Metric {
   readonly name: string;
   readonly facts: MetricFacts;
-  /** Lines of the text format, without the head. */
+  /** The lines of the text format, without HELP and TYPE. */
   lines(): string[];
 }
 
-/** One number for each set of labels. */
+/** One number for each set of label values. */
 export class NumberSeries implements Metric {
   readonly name: string;
   readonly facts: MetricFacts;
@@ -34,7 +34,7 @@ export class NumberSeries implements Metric {
     this.#entry(labels).value = value;
   }
 
-  /** For gauges that are looked at anew: what is gone must not stay. */
+  /** For gauges that are set anew before each scrape: removes series that no longer exist. */
   clear(): void {
     this.#values.clear();
   }
@@ -56,7 +56,7 @@ interface Distribution {
   sum: number;
 }
 
-/** How values are spread, for each set of labels. */
+/** The distribution of values, for each set of label values. */
 export class HistogramSeries implements Metric {
   readonly name: string;
   readonly facts: MetricFacts;
@@ -96,7 +96,7 @@ export class HistogramSeries implements Metric {
 }
 
 function findOrAdd<T>(values: Map<string, T>, whole: Labels, make: (labels: Labels) => T): T {
-  // Before they are told apart: what reads the same must not stand twice in one scrape.
+  // Labels are cut before they are compared: two that are equal after the cut must not be two series in one scrape.
   const labels = whole.some(isLong) ? whole.map((label) => label.slice(0, MAX_LABEL_CHARS)) : whole;
   const key = labels.length === 1 ? (labels[0] ?? "") : labels.join("\n");
   const known = values.get(key);

@@ -3,8 +3,8 @@ import { isOwlError } from "../../errors/owl-error.ts";
 import type { Span, SpanOptions } from "./span.ts";
 
 /**
- * Which span the work at hand belongs to. It travels with the work, so that no layer passes it on. As long as nobody
- * traces, the storage is off, and asking it costs a look at one field.
+ * The span of the current asynchronous context, so that callers need not pass it as an argument. Without tracing the
+ * storage is disabled, and reading it costs one field access.
  */
 const storage = new AsyncLocalStorage<Span | undefined>();
 
@@ -16,13 +16,13 @@ export function runInSpan<T>(span: Span | undefined, run: () => T): T {
   return storage.run(span, run);
 }
 
-/** Runs work in a span of its own, where there is a trace; otherwise it just runs. */
+/** Runs `run` in a child span when there is a trace. Otherwise just runs it. */
 export async function traced<T>(options: SpanOptions, run: (span: Span | undefined) => Promise<T>): Promise<T> {
   const parent = storage.getStore();
   return parent === undefined ? run(undefined) : runAndEnd(parent.child(options), run);
 }
 
-/** The span ends with the work. */
+/** Runs `run` in the span and ends the span with its result. */
 export async function runAndEnd<T>(span: Span, run: (span: Span) => Promise<T>): Promise<T> {
   try {
     const value = await storage.run(span, () => run(span));
@@ -34,12 +34,12 @@ export async function runAndEnd<T>(span: Span, run: (span: Span) => Promise<T>):
   }
 }
 
-/** Work that outlives its cause, and is nobody's in particular. */
+/** Runs work that outlives the call that started it, outside of any trace. */
 export function untraced<T>(run: () => T): T {
   return storage.getStore() === undefined ? run() : storage.run(undefined, run);
 }
 
-/** The kind and never the message. */
+/** The kind of the error, never its message. */
 export function errorTypeOf(error: unknown): string {
   if (isOwlError(error)) return error.kind;
   return error instanceof Error ? error.name.slice(0, 64) : "unknown";

@@ -2,21 +2,21 @@ import type { Logger } from "../logger.ts";
 import type { SpanRecord, Attributes, AttributeValue } from "./span.ts";
 
 export interface OtlpExporterOptions {
-  /** Where spans go: the whole address, `/v1/traces` included. */
+  /** The whole URL of the collector, including `/v1/traces`. */
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly source: TraceSource;
   readonly logger: Logger;
-  /** Counts what arrived and what was lost. */
+  /** Counts exported and dropped spans. */
   readonly onSpans?: ((outcome: "exported" | "dropped", count: number) => void) | undefined;
-  /** Default: ten seconds for one request. */
+  /** The timeout of one request. Default: ten seconds. */
   readonly timeoutMs?: number;
   readonly firstPauseMs?: number;
-  /** Default: two seconds for everything that waits when the server stops. */
+  /** The time limit for sending the queued spans when the server stops. Default: two seconds. */
   readonly lastWordsMs?: number;
 }
 
-/** Spans that wait; those that come when so many do are lost. With their attributes they are about 4 MB. */
+/** The limit of queued spans, about 4 MB with their attributes. Further spans are dropped. */
 const MAX_WAITING = 8192;
 const BATCH = 512;
 const SEND_AFTER_MS = 1000;
@@ -25,12 +25,15 @@ const ATTEMPTS = 5;
 const FIRST_PAUSE_MS = 1000;
 const LONGEST_PAUSE_MS = 30_000;
 const LAST_WORDS_MS = 2000;
-/** The collector is overloaded or away; whatever else it says will not be different the next time. */
+/** The collector is overloaded or unreachable. With any other status a retry would fail again. */
 const RETRYABLE = new Set([408, 429, 502, 503, 504]);
 
 type Delivery = "done" | "refused" | "later";
 
-/** Sends spans in batches, one request at a time. A collector that is away costs spans and nothing else. */
+/**
+ * Sends spans in batches, one request at a time. When the collector is unreachable, spans are dropped and the server
+ * continues.
+ */
 export class OtlpExporter {
   readonly #options: OtlpExporterOptions;
   #isStopping = false;
@@ -55,7 +58,7 @@ export class OtlpExporter {
     else this.#timer ??= setTimeout(this.#send, SEND_AFTER_MS).unref();
   };
 
-  /** Sends what waits, for as long as a server that stops has time for it. */
+  /** Sends the queued spans within the time limit of a server that stops. */
   async close(): Promise<void> {
     this.#wakeUp?.();
     this.#send();
@@ -109,7 +112,7 @@ export class OtlpExporter {
         method: "POST",
         headers: { ...headers, "content-type": "application/json" },
         body,
-        // A redirect could carry spans and tokens to somebody else.
+        // A redirect could send spans and tokens to another server.
         redirect: "error",
         signal: request.signal,
       });
@@ -128,7 +131,7 @@ export class OtlpExporter {
     }
   }
 
-  /** Once for each time of trouble. Messages of `fetch` name the address, which may hold a secret. */
+  /** Logs once per outage. Error messages of `fetch` contain the URL, which may contain a secret. */
   #tellTrouble(reason: string): void {
     if (this.#isInTrouble || this.#isStopping) return;
     this.#isInTrouble = true;
@@ -153,7 +156,7 @@ export class OtlpExporter {
   }
 }
 
-/** Who sends spans, as collectors show it. */
+/** The source of the spans, as collectors display it. */
 export interface TraceSource {
   readonly serviceName: string;
   readonly version: string;
@@ -164,7 +167,7 @@ const KINDS: Readonly<Record<SpanRecord["kind"], number>> = { internal: 1, serve
 const STATUS_ERROR = 2;
 const NANOS_OF_MS = 1_000_000;
 
-/** The body of a request to `/v1/traces`: the JSON form of OTLP, with ids in hexadecimal and times as text. */
+/** The body of a request to `/v1/traces`: the JSON encoding of OTLP, with ids in hexadecimal and times as text. */
 export function toOtlpJson(spans: readonly SpanRecord[], { serviceName, version, instanceId }: TraceSource): string {
   const resource = {
     "service.name": serviceName,
@@ -200,7 +203,7 @@ function toOtlpSpan({ errorType, ...span }: SpanRecord): object {
   };
 }
 
-/** Nanoseconds since 1970 do not fit into a number. */
+/** Nanoseconds since 1970 exceed the safe integers of a number. */
 function toNanos(ms: number): string {
   const whole = Math.floor(ms);
   const nanos = Math.floor((ms - whole) * NANOS_OF_MS);

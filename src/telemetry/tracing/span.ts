@@ -4,7 +4,7 @@ export type SpanKind = "internal" | "server" | "client";
 export type AttributeValue = string | number | boolean;
 export type Attributes = Readonly<Record<string, AttributeValue>>;
 
-/** A span that is over, as it is sent. */
+/** A span that has ended, as it is exported. */
 export interface SpanRecord {
   readonly traceId: string;
   readonly spanId: string;
@@ -17,7 +17,7 @@ export interface SpanRecord {
   readonly startMs: number;
   readonly endMs: number;
   readonly attributes: Attributes;
-  /** `error.type`: a kind and never a message, since messages hold what people wrote. */
+  /** `error.type`: a kind, never a message, because messages contain text of users. */
   readonly errorType: string | undefined;
 }
 
@@ -38,7 +38,7 @@ export interface SpanSeed extends SpanOptions {
   readonly sink: SpanSink;
 }
 
-/** Something that happened elsewhere, and was measured there. */
+/** An operation with times that were measured before, or by another process. */
 export interface MeasuredSpan extends SpanOptions {
   readonly startMs: number;
   readonly endMs: number;
@@ -46,8 +46,9 @@ export interface MeasuredSpan extends SpanOptions {
 }
 
 /**
- * Times that were measured by another clock, as part of a span that is still open: what is not accounted for is taken as
- * the way there and back, in equal parts. Whoever measured may say what it likes: nothing reaches beyond the span.
+ * Places times from another clock, such as the guest's, within a span that is still open. The time that they do not
+ * account for is split equally between the request and the response. The result is clamped to the span, because the
+ * measuring process is not trusted.
  */
 export function centred(
   { startMs }: Pick<Span, "startMs">,
@@ -63,12 +64,12 @@ export function centred(
 
 const MAX_ATTRIBUTE_CHARS = 256;
 
-/** The time on a clock that never goes back while the process runs. */
+/** The current time on a clock that never goes back while the process runs. */
 export function clockMs(): number {
   return performance.timeOrigin + performance.now();
 }
 
-/** One piece of work in a trace. It is sent when it has ended. */
+/** One operation in a trace. It is exported when it has ended. */
 export class Span implements TraceContext {
   readonly traceId: string;
   readonly spanId: string = newSpanId();
@@ -97,21 +98,21 @@ export class Span implements TraceContext {
     (this.#more ??= {})[name] = value;
   }
 
-  /** Work that belongs to this one, or to the stage that it is in. */
+  /** Creates a child of this span, or of its current stage. */
   child(options: SpanOptions): Span {
     const parent = this.#stage ?? this;
     const { traceId, state, sink } = this.#seed;
     return new Span({ ...options, traceId, parentId: parent.spanId, state, sink });
   }
 
-  /** A child whose times somebody else has measured. */
+  /** Adds a child with measured times. */
   record({ endMs, errorType, ...options }: MeasuredSpan): Span {
     const span = this.child(options);
     span.#finish(errorType, endMs);
     return span;
   }
 
-  /** The next of several stages that follow each other. What is begun meanwhile belongs to the stage. */
+  /** Ends the current stage and starts the next one. Spans that begin meanwhile are children of the stage. */
   stage(name: string, attributes: Attributes = {}): void {
     this.endStage();
     this.#stage = this.child({ name, attributes });

@@ -1,21 +1,21 @@
 import { randomFillSync } from "node:crypto";
 
-/** Where a span stands: the form of W3C Trace Context. */
+/** The identity of a span, in the form of W3C Trace Context. */
 export interface TraceContext {
   readonly traceId: string;
   readonly spanId: string;
   readonly isSampled: boolean;
-  /** `tracestate`, as it goes on. */
+  /** The `tracestate` that is passed on. */
   readonly state?: string | undefined;
 }
 
-/** Version ff is forbidden; versions after 00 may say more, behind another dash. */
+/** Version ff is forbidden. Versions after 00 may append further fields after another dash. */
 const TRACEPARENT = /^(?!ff)([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-[\x21-\x7e]{0,256})?$/;
 const NO_TRACE = "0".repeat(32);
 const NO_SPAN = "0".repeat(16);
 const SAMPLED = 1;
 
-/** What a caller says about its own trace; nothing where it is not exactly as the standard wants it. */
+/** Parses the `traceparent` of a caller. Undefined when it does not match the standard exactly. */
 export function readTraceparent(value: unknown): TraceContext | undefined {
   const found = typeof value === "string" ? TRACEPARENT.exec(value) : null;
   if (found === null) return undefined;
@@ -28,7 +28,10 @@ export function toTraceparent({ traceId, spanId, isSampled }: TraceContext): str
   return `00-${traceId}-${spanId}-${isSampled ? "01" : "00"}`;
 }
 
-/** What a carrier says, such as the headers of a request. `tracestate` belongs to the `traceparent` beside it, or is nothing. */
+/**
+ * Reads the trace context of a carrier, such as the headers of a request. `tracestate` is ignored without a valid
+ * `traceparent`.
+ */
 export function readTraceContext(carrier: unknown): TraceContext | undefined {
   if (typeof carrier !== "object" || carrier === null || !("traceparent" in carrier)) return undefined;
   const context = readTraceparent(carrier.traceparent);
@@ -37,12 +40,12 @@ export function readTraceContext(carrier: unknown): TraceContext | undefined {
   return state === undefined ? context : { ...context, state };
 }
 
-/** What an MCP request says in its own `_meta`. */
+/** Reads the trace context in the `_meta` of an MCP request. */
 export function traceContextIn(params: Readonly<Record<string, unknown>> | undefined): TraceContext | undefined {
   return readTraceContext(params?.["_meta"]);
 }
 
-/** One look at the source of randomness for many ids. */
+/** Random bytes for many ids, to call the random source less often. */
 const pool = Buffer.allocUnsafe(4096);
 let used = pool.length;
 
@@ -59,26 +62,28 @@ export function newSpanId(): string {
   return randomHex(8);
 }
 
-/** 128 random bits, as W3C Trace Context wants them. */
+/** 128 random bits, as W3C Trace Context requires. */
 export function newRandomTraceId(): string {
   return randomHex(16);
 }
 
-/** As many as the standard allows; with more of them the whole is no good. */
+/** The maximum number of members in the standard. A longer list is dropped as a whole. */
 const MAX_MEMBERS = 32;
-/** What everybody must be able to pass on. More would be paid for with every span. */
+/**
+ * The minimum length that the standard requires systems to propagate. A longer text would be exported with every span.
+ */
 const MAX_CHARS = 512;
-/** Members longer than this go first when there is too much. */
+/** Members longer than this are removed first when the list is too long. */
 const LONG_MEMBER_CHARS = 128;
-/** 32 members with a key and a value of 256 characters each, and what stands between them. */
+/** 32 members with a key and a value of 256 characters each, and their separators. */
 const MAX_READ_CHARS = 20_000;
 
 const MEMBER =
   /^(?:[a-z][a-z0-9_\-*/]{0,255}|[a-z0-9][a-z0-9_\-*/]{0,240}@[a-z][a-z0-9_\-*/]{0,13})=[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e]$/;
 
 /**
- * `tracestate` by W3C Trace Context: what tracing systems along the way keep for themselves. It is nobody's business here
- * and goes on in its order; what is not as the standard wants it is dropped as a whole.
+ * Parses `tracestate` of W3C Trace Context: the data of tracing systems along the request. The server passes it on in
+ * its order and does not interpret it. A list that does not match the standard is dropped as a whole.
  */
 export function readTracestate(value: unknown): string | undefined {
   if (typeof value !== "string" || value.length > MAX_READ_CHARS) return undefined;
@@ -91,7 +96,7 @@ export function readTracestate(value: unknown): string | undefined {
   return state === "" ? undefined : state;
 }
 
-/** What came last into the list stands first, and is what counts most. */
+/** Members at the front are the most recent and the most important, so members are removed from the end. */
 function fitting(members: readonly string[]): readonly string[] {
   const kept = [...members];
   while (kept.join(",").length > MAX_CHARS) {

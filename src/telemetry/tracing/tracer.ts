@@ -3,7 +3,7 @@ import { Span, type SpanOptions, type SpanSink } from "./span.ts";
 
 export interface TracerOptions {
   readonly sink: SpanSink;
-  /** Which share of the traces that begin here is kept. Of others, their caller has decided. */
+  /** The share of new traces that is kept. For a trace of a caller, the flag of the caller decides. */
   readonly sampleRatio: number;
 }
 
@@ -12,11 +12,11 @@ export interface RootOptions extends SpanOptions {
   readonly parent: TraceContext | undefined;
 }
 
-/** The ids of traces are random: their last 14 digits say for every server alike whether a trace is kept. */
+/** Trace ids are random. Every server decides by their last 14 digits, so all of them keep the same traces. */
 const RANDOM_DIGITS = 14;
 const RANDOM_VALUES = 16 ** 13;
 
-/** Begins traces, or goes on with those of callers. */
+/** Begins traces, or continues those of callers. */
 export class Tracer {
   readonly #sink: SpanSink;
   readonly #sampleRatio: number;
@@ -26,15 +26,15 @@ export class Tracer {
     this.#sampleRatio = sampleRatio;
   }
 
-  /** Nothing when this trace is not kept. */
+  /** Undefined when this trace is not kept. */
   begin({ traceId, parent, ...options }: RootOptions): Span | undefined {
-    // A parent of another trace is none.
+    // A parent from another trace is ignored.
     const known = parent?.traceId === traceId ? parent : undefined;
     if (!(known?.isSampled ?? this.#isKept(traceId))) return undefined;
     return new Span({ ...options, traceId, parentId: known?.spanId, state: known?.state, sink: this.#sink });
   }
 
-  /** Work of the server's own, which no caller waits for; it ends now. */
+  /** Records work of the server itself that has just ended and that no caller waited for. */
   record({ durationMs, ...options }: SpanOptions & { readonly durationMs: number }): void {
     const traceId = newRandomTraceId();
     const startMs = performance.timeOrigin + performance.now() - durationMs;
@@ -43,7 +43,7 @@ export class Tracer {
 
   #isKept(traceId: string): boolean {
     if (this.#sampleRatio >= 1) return true;
-    // 13 digits are what a number holds exactly.
+    // A number represents 13 hexadecimal digits exactly, so the first of the 14 is skipped.
     const value = Number.parseInt(traceId.slice(-RANDOM_DIGITS).slice(1), 16);
     return value < this.#sampleRatio * RANDOM_VALUES;
   }

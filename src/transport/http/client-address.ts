@@ -2,27 +2,28 @@ import type { IncomingHttpHeaders } from "node:http";
 import { BlockList, isIP } from "node:net";
 import { parseAddressRange } from "../../config/value-rules.ts";
 
-/** What tells where a request comes from. */
+/** The parts of a request that contain its client address. */
 export interface Arrival {
   readonly socket: { readonly remoteAddress?: string | undefined };
   readonly headers: IncomingHttpHeaders;
 }
 
-/** No chain of real proxies is longer; what stands before these is not read. */
+/** Entries beyond this number are ignored. Real proxy chains are shorter. */
 const MAX_HOPS = 32;
 const MAX_HEADER_CHARS = 4096;
 const IPV4_IN_IPV6 = /^::ffff:(\d{1,3}(?:\.\d{1,3}){3})$/i;
 
 /**
- * Finds out which address a request comes from. A proxy in `http.trustedProxies` is believed when it says for whom it asks: the
- * address is then the rightmost one of `X-Forwarded-For` that is not a trusted proxy, since everything to the left of it is what
- * that client sent itself. `Forwarded` is read where there is no `X-Forwarded-For`.
+ * Determines the client address of a request. Forwarding headers count only when the connection comes from a proxy in
+ * `http.trustedProxies`. The address is then the rightmost one of `X-Forwarded-For` that is not a trusted proxy,
+ * because the client itself may have sent everything to the left of it. `Forwarded` is read when there is no
+ * `X-Forwarded-For`.
  */
 export class ClientAddresses {
   readonly #trusted = new BlockList();
   readonly #trustsAny: boolean;
 
-  /** @param trustedProxies Addresses and CIDR ranges, as the config schema has checked them. */
+  /** @param trustedProxies Addresses and CIDR ranges, validated by the config schema. */
   constructor(trustedProxies: readonly string[]) {
     this.#trustsAny = trustedProxies.length > 0;
     for (const text of trustedProxies) {
@@ -31,14 +32,14 @@ export class ClientAddresses {
     }
   }
 
-  /** The empty text when the connection is already closed. */
+  /** Returns an empty text when the connection is already closed. */
   of({ socket, headers }: Arrival): string {
     const peer = plainAddress(socket.remoteAddress ?? "");
     if (!this.#trustsAny || !this.#isTrusted(peer)) return peer;
     let client = peer;
     for (const hop of hopsOf(headers).slice(-MAX_HOPS).toReversed()) {
       const address = addressOf(hop);
-      // What a trusted proxy does not know, or does not say, is asked no further.
+      // A trusted proxy sent no valid address, so entries to the left are not read.
       if (address === undefined) return client;
       client = address;
       if (!this.#isTrusted(address)) return client;
@@ -46,7 +47,7 @@ export class ClientAddresses {
     return client;
   }
 
-  /** Whether it is an address or in a range of `http.trustedProxies`. */
+  /** Whether the address is listed in `http.trustedProxies`, or in a range of it. */
   isTrustedProxy(address: string): boolean {
     return this.#trustsAny && this.#isTrusted(plainAddress(address));
   }
@@ -57,7 +58,7 @@ export class ClientAddresses {
   }
 }
 
-/** From the farthest to the nearest. */
+/** The hops, from the client to the nearest proxy. */
 function hopsOf(headers: IncomingHttpHeaders): readonly string[] {
   const list = textOf(headers["x-forwarded-for"]);
   if (list !== undefined) return list.split(",");
@@ -66,13 +67,16 @@ function hopsOf(headers: IncomingHttpHeaders): readonly string[] {
   return forwarded.split(",").map((element) => /(?:^|;)\s*for\s*=\s*("?)([^";]*)\1/i.exec(element)?.[2] ?? "");
 }
 
-/** The end of a long header is what the nearest proxies wrote. */
+/** Of a long header only the end is read: the nearest proxies wrote it. */
 function textOf(header: string | readonly string[] | undefined): string | undefined {
   const text = typeof header === "string" ? header : header?.join(",");
   return text?.slice(-MAX_HEADER_CHARS);
 }
 
-/** `192.0.2.1`, `192.0.2.1:4711`, `2001:db8::1`, `[2001:db8::1]:4711`; nothing for `unknown`, `_hidden` and the like. */
+/**
+ * Parses `192.0.2.1`, `192.0.2.1:4711`, `2001:db8::1` or `[2001:db8::1]:4711`. Undefined for `unknown`, `_hidden` and
+ * the like.
+ */
 function addressOf(hop: string): string | undefined {
   const text = hop.trim();
   const bare = /^\[([^\]]*)\](?::\d+)?$/.exec(text)?.[1] ?? /^([\d.]+):\d+$/.exec(text)?.[1] ?? text;
@@ -80,7 +84,10 @@ function addressOf(hop: string): string | undefined {
   return isIP(address) === 0 ? undefined : address;
 }
 
-/** IPv4 is IPv4, also where a socket for both kinds says it in the form of the other. No zone: it means nothing elsewhere. */
+/**
+ * Converts an IPv4-mapped IPv6 address of a dual-stack socket to IPv4, and removes a zone id, which is valid only on
+ * this machine.
+ */
 function plainAddress(address: string): string {
   const [withoutZone = ""] = address.split("%");
   return IPV4_IN_IPV6.exec(withoutZone)?.[1] ?? withoutZone;

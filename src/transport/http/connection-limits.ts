@@ -14,9 +14,9 @@ interface Connection {
   readonly socket: Socket;
   readonly key: string;
   readonly address: string;
-  /** Requests on it that are not answered yet. */
+  /** The number of requests in flight on the connection. */
   requests: number;
-  /** Whether it takes one of the connections that are kept for health checks and operators. */
+  /** Whether the connection is one of those reserved for health checks and operators. */
   isReserved: boolean;
   isRemoved: boolean;
 }
@@ -24,23 +24,23 @@ interface Connection {
 const RESERVED_SHARE = 0.05;
 const WARNING_EVERY_MS = 60_000;
 
-/** How many of `maxConnections` are kept for `/health` and operators. */
+/** The number of `maxConnections` that are reserved for `/health` and operators. */
 export function reservedConnections(maxConnections: number): number {
   return maxConnections === 1 ? 0 : Math.ceil(maxConnections * RESERVED_SHARE);
 }
 
 /**
- * The TCP connections of one server. When all are taken, a new one replaces the connection that has waited longest for
- * a request of its client, so a client that connects and sends nothing keeps no other client out.
+ * The TCP connections of one server. At the limit, a new connection replaces the one that has waited longest for a
+ * request, so a client that connects and sends nothing does not keep other clients out.
  */
 export class ConnectionLimits {
   readonly #limits: Limits;
   readonly #logger: Logger;
   readonly #all = new Map<string, Connection>();
   readonly #byAddress = new Map<string, Set<Connection>>();
-  /** No request has come on these yet. The oldest is first, as in `#idle`. */
+  /** Connections without any request yet. The oldest is first, as in `#idle`. */
   readonly #unused = new Set<Connection>();
-  /** All requests on these are answered. */
+  /** Connections without a request in flight. */
   readonly #idle = new Set<Connection>();
   readonly #addresses: ClientAddresses;
   #reserved = 0;
@@ -52,10 +52,10 @@ export class ConnectionLimits {
     this.#logger = logger;
   }
 
-  /** Counts a new connection, or closes it when none can be closed in its place. */
+  /** Counts a new connection. When the limit is reached and no other connection can be closed, closes the new one. */
   add(socket: Socket, { isUnix = false }: { readonly isUnix?: boolean } = {}): void {
     const remoteAddress = isUnix ? UNIX : socket.remoteAddress;
-    // The client has already closed it.
+    // The client has already closed the connection.
     if (remoteAddress === undefined) return void socket.destroy();
     const address = addressKey(remoteAddress);
     if (!this.#makeRoom(address, this.#isShared(remoteAddress, address))) {
@@ -64,7 +64,7 @@ export class ConnectionLimits {
       return;
     }
     const key = isUnix ? unixKey(socket) : connectionKey(socket);
-    // The same two ends: the earlier connection is over, although its end has not been told yet.
+    // The same address and port pairs: the earlier connection has ended, although its `close` event has not fired yet.
     const earlier = this.#all.get(key);
     if (earlier !== undefined) this.#remove(earlier);
     const connection: Connection = { socket, key, address, requests: 0, isReserved: this.#isFull(), isRemoved: false };
@@ -76,12 +76,12 @@ export class ConnectionLimits {
     socket.once("close", () => this.#remove(connection));
   }
 
-  /** All clients of a proxy, and all of this machine, share one address. */
+  /** All clients behind a proxy, and all clients on this machine, share one address. */
   #isShared(remoteAddress: string, address: string): boolean {
     return address === UNIX || isLoopbackHost(address) || this.#addresses.isTrustedProxy(remoteAddress);
   }
 
-  /** Notes that a request has come. Says whether it came on a connection for health checks and operators alone. */
+  /** Counts a request. Returns whether it arrived on a connection reserved for health checks and operators. */
   begin(socket: Socket): { readonly isReserved: boolean; readonly end: () => void } {
     const connection = this.#all.get(unixKeys.get(socket) ?? connectionKey(socket));
     if (connection === undefined) return { isReserved: false, end: () => undefined };
@@ -99,13 +99,13 @@ export class ConnectionLimits {
     return { isReserved: connection.isReserved, end };
   }
 
-  /** Whether all connections but the reserved ones are taken. */
+  /** Whether all connections except the reserved ones are in use. */
   #isFull(): boolean {
     const { maxConnections } = this.#limits;
     return this.#all.size - this.#reserved >= maxConnections - reservedConnections(maxConnections);
   }
 
-  /** Says no when the new connection cannot be served. */
+  /** Returns false when the new connection cannot be accepted. */
   #makeRoom(address: string, isShared: boolean): boolean {
     const { maxConnections, maxConnectionsPerAddress } = this.#limits;
     const sameAddress = this.#byAddress.get(address);
@@ -155,12 +155,12 @@ function first<T>(values: ReadonlySet<T>): T | undefined {
   return value;
 }
 
-/** The same for a TCP connection and for the TLS connection on it. */
+/** The same key for a TCP connection and the TLS connection on it. */
 function connectionKey({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {
   return `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`;
 }
 
-/** Connections over a Unix socket have no addresses to tell them apart. */
+/** Connections over a Unix socket have no addresses, so they are numbered. */
 const UNIX = "unix";
 const unixKeys = new WeakMap<Socket, string>();
 let unixCount = 0;
@@ -171,7 +171,7 @@ function unixKey(socket: Socket): string {
   return key;
 }
 
-/** One client commonly has a whole /64 of IPv6 addresses, which counts as one address. */
+/** One client commonly has a whole /64 of IPv6 addresses, so a /64 counts as one address. */
 function addressKey(address: string): string {
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
   if (mapped !== undefined) return mapped;
@@ -186,7 +186,7 @@ function addressKey(address: string): string {
 interface OpenedRequest {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  /** Whether all connections are taken but those for health checks and operators. */
+  /** Whether all connections except those for health checks and operators are in use. */
   readonly isReserved: boolean;
 }
 
@@ -199,7 +199,7 @@ export class ClientConnections {
     this.#limit = limit;
   }
 
-  /** Counts the connection until the response is closed. Without auth only the limit for each address applies. */
+  /** Counts the connection until the response is closed. Without auth only the limit per address applies. */
   open(principal: Principal, { request: { socket }, response, isReserved }: OpenedRequest): void {
     if (isOperator(principal)) return;
     if (isReserved) throw noConnectionLeft();

@@ -19,7 +19,7 @@ export interface DashboardApiOptions {
 export interface DashboardExchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  /** Behind `/dashboard/api/`, as it was sent. */
+  /** The path below `/dashboard/api/`, not decoded. */
   readonly name: string;
   readonly query: string;
 }
@@ -32,7 +32,7 @@ interface Found {
 const MAX_BODY_BYTES = 1_048_576;
 const STALL_MS = 30_000;
 
-/** `/dashboard/api/…`: finds who answers, and puts the answer on the wire. */
+/** Serves `/dashboard/api/…`: finds the route, calls it and sends its answer. */
 export class DashboardApi {
   readonly #options: DashboardApiOptions;
   readonly #routes: readonly { readonly route: ApiRoute; readonly pattern: RegExp }[];
@@ -89,10 +89,10 @@ export class DashboardApi {
   }
 
   #stream(events: Events, response: ServerResponse, session: OperatorSession): void {
-    // Whoever has gone already is not told of it again.
+    // The client has already disconnected, so `close` will not fire again.
     if (response.destroyed) return;
     const { keepAliveMs } = this.#options;
-    // It ends with the operator's session, which ends with the token.
+    // The stream ends with the operator's session, which ends with the token.
     const stream = new EventStream(response, { headers: {}, keepAliveMs, reader: undefined });
     const stop = events.start({
       send: (event, data, id) => stream.send({ event, data, ...(id !== undefined && { id }) }),
@@ -134,14 +134,15 @@ async function readJson(request: IncomingMessage): Promise<unknown> {
   }
 }
 
-/** A page that takes nothing for so long is gone. */
+/** A browser that reads nothing for this time is disconnected. */
 const UNREAD_MS = 60_000;
 
-/** Whatever the chunks come from is let go of when the page has all of them, and when it has gone before. */
+/** Sends the chunks. Closes their iterator when all are sent, and also when the browser disconnects before. */
 export async function sendAttachment({ name, type, chunks }: Attachment, response: ServerResponse): Promise<void> {
   const iterator = chunks[Symbol.asyncIterator]();
   try {
-    // The first piece before the headers, so that what cannot be read is an error and no empty file.
+    // Reads the first chunk before it sends headers, so that a read error becomes an error response and not an empty
+    // file.
     const first = await iterator.next();
     response.setTimeout(UNREAD_MS, () => response.destroy());
     response.writeHead(200, { "content-type": type, "content-disposition": dispositionOf(name) });
@@ -152,19 +153,19 @@ export async function sendAttachment({ name, type, chunks }: Attachment, respons
     };
     await pipeline(Readable.from(all()), response);
   } finally {
-    // A stream that is destroyed before it has come to the second piece does not reach them.
+    // A stream that is destroyed before its second chunk does not close the iterator.
     await iterator.return?.();
   }
 }
 
 function dispositionOf(name: string): string {
-  // Half of a pair at the end of a cut would be no text.
+  // A cut may leave half of a surrogate pair at the end. The conversion replaces it.
   const whole = Buffer.from(name.slice(0, 200)).toString();
   const plain = whole.replaceAll(/[^\w.-]/g, "_").slice(0, 128) || "file";
   return `attachment; filename="${plain}"; filename*=UTF-8''${encoded(whole)}`;
 }
 
-/** Also what the form of headers keeps for itself. */
+/** Also encodes the characters that the header syntax reserves. */
 function encoded(text: string): string {
   return encodeURIComponent(text).replaceAll(/['()*]/g, (sign) => `%${sign.charCodeAt(0).toString(16)}`);
 }

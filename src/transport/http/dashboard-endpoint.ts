@@ -16,7 +16,7 @@ export interface DashboardEndpointOptions extends DashboardLoginParts {
   readonly routes: readonly ApiRoute[];
   readonly pages: PageFiles;
   readonly guard: DashboardGuard;
-  /** Not there when auth is off: then a link opens the page. */
+  /** Absent when auth is off: then a one-time link opens the page. */
   readonly authenticator: Authenticator | undefined;
   readonly keepAliveMs: number;
   readonly logger: Logger;
@@ -24,10 +24,10 @@ export interface DashboardEndpointOptions extends DashboardLoginParts {
 
 const API = "/dashboard/api/";
 const ASSET = /^\/dashboard\/(assets\/[\w.-]{1,128})$/;
-/** Names of assets hold a digest of what is in them. */
+/** Names of assets contain a digest of their content. */
 const FOR_EVER = "public, max-age=31536000, immutable";
 
-/** Everything below `/dashboard`. Its cookie counts nowhere else, and what counts elsewhere does not count here. */
+/** Serves everything below `/dashboard`. Its session cookie is valid only here, and bearer tokens are not. */
 export class DashboardEndpoint {
   readonly #options: DashboardEndpointOptions;
   readonly #login: DashboardLogin;
@@ -90,7 +90,7 @@ export class DashboardEndpoint {
     if (response.headersSent) return void response.destroy();
     const message = kind === "internal" ? "the server could not do this; its log says why" : error.message;
     const headers = kind === "too_many_attempts" ? retryHeader(facts["retry_after"]) : {};
-    // What is left of a body that was refused unread would be taken for the next request.
+    // The unread rest of a refused body would be parsed as the next request.
     const closing = request.complete ? {} : { connection: "close" };
     const status = ERROR_KINDS[kind].httpStatus;
     sendJson(response, status, { error: { kind, message, hint } }, { ...headers, ...closing });

@@ -6,14 +6,14 @@ import type { RequestTarget } from "./request-target.ts";
 
 export interface DashboardGuardOptions {
   readonly guard: HostGuard;
-  /** Further names of this server, as a proxy in front shows them to browsers. */
+  /** Further host names of this server, such as the public name of a proxy. */
   readonly allowedHosts: readonly string[];
-  /** With auth off whoever has the link is the operator: that must not leave the machine. */
+  /** With auth off, any user with the link is the operator, so only this machine may connect. */
   readonly needsLoopback: boolean;
   readonly host: string;
 }
 
-/** Whether a request may speak to the page's server at all. No setting for other origins counts here. */
+/** Whether a request may use the dashboard. CORS settings do not apply to it. */
 export class DashboardGuard {
   readonly #options: DashboardGuardOptions;
 
@@ -21,7 +21,10 @@ export class DashboardGuard {
     this.#options = options;
   }
 
-  /** For everything below `/dashboard`. @throws OwlError */
+  /**
+   * Checks a request below `/dashboard`.
+   * @throws OwlError
+   */
   check({ headers }: IncomingMessage, { authority }: RequestTarget): void {
     const { guard, needsLoopback, host } = this.#options;
     guard.check(authority, undefined);
@@ -33,7 +36,10 @@ export class DashboardGuard {
     }
   }
 
-  /** For the API: only pages of this very origin. Browsers say where a request comes from, and pages cannot lie about it. */
+  /**
+   * Checks a request to the API: only pages of the same origin may use it. Browsers set these headers, and pages cannot
+   * forge them.
+   */
   checkOrigin({ headers, method }: IncomingMessage, { authority = "" }: RequestTarget): void {
     const { origin, "sec-fetch-site": site } = headers;
     if (origin !== undefined && !this.#isOwn(origin, authority)) throw foreign(origin);
@@ -56,7 +62,7 @@ function foreign(where: string): OwlError {
   });
 }
 
-/** For everything below `/dashboard`: nothing of it is kept, framed, or taken for something else. */
+/** Headers for everything below `/dashboard`: no caching, no framing, no content sniffing. */
 export const DASHBOARD_HEADERS = {
   "x-content-type-options": "nosniff",
   "x-frame-options": "DENY",
@@ -67,7 +73,7 @@ export const DASHBOARD_HEADERS = {
   "content-security-policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; sandbox",
 } as const;
 
-/** The page itself may load what comes from here, and nothing else from anywhere. */
+/** The page may load resources only from this server. */
 export const PAGE_POLICY: string = [
   "default-src 'none'",
   "script-src 'self'",
@@ -82,12 +88,14 @@ export const PAGE_POLICY: string = [
   "require-trusted-types-for 'script'",
 ].join("; ");
 
-/** No feature of the browser is the page's, but to tell of what waits. */
+/** The page uses none of these browser features. It does use notifications. */
 export const PERMISSIONS = "camera=(), geolocation=(), microphone=(), payment=(), usb=()";
 
 export const SESSION_COOKIE = "owlclaw_dashboard";
 
-/** The one value of the session's cookie. Two of them would mean that somebody else has set one: then there is none. */
+/**
+ * The value of the session cookie. With two cookies of this name another site may have set one, so neither is accepted.
+ */
 export function sessionKeyOf(cookie: string | undefined): string | undefined {
   const values = (cookie ?? "")
     .split(/[;,]/)

@@ -14,7 +14,7 @@ const HOST = "127.0.0.1";
 const REQUEST_TIMEOUT_MS = 30_000;
 const MAX_CONNECTIONS = 100;
 
-/** The page on a port of loopback that serves nothing else, for servers whose clients use stdio. */
+/** Serves only the dashboard, on a loopback port, for servers whose clients use stdio. */
 export async function listenForDashboard(dashboard: LazyDashboard, port: number): Promise<DashboardListener> {
   const server = createServer(
     { requestTimeout: REQUEST_TIMEOUT_MS, joinDuplicateHeaders: true },
@@ -54,7 +54,7 @@ function closed(server: Server): Promise<void> {
 
 type Endpoint = Pick<DashboardEndpoint, "handle">;
 
-/** What stands in the router for the page: its code is loaded when somebody comes. */
+/** Loads the code of the dashboard at the first request. */
 export class LazyDashboard {
   readonly #open: () => Promise<Endpoint>;
   #endpoint: Promise<Endpoint> | undefined;
@@ -77,7 +77,7 @@ export class LazyDashboard {
     try {
       return await opening;
     } catch (error) {
-      // The next who comes tries again.
+      // The next request tries again.
       if (this.#endpoint === opening) this.#endpoint = undefined;
       throw error;
     }

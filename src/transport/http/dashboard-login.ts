@@ -27,11 +27,11 @@ export interface DashboardLoginParts {
   readonly addresses: ClientAddresses;
   readonly isTls: boolean;
   readonly logger: Logger;
-  /** Where it is on record who came and went. */
+  /** Records logins and logouts. */
   readonly acts: OperatorActs | undefined;
 }
 
-/** Who the operator is when auth is off: nobody else can be, and no client has this name. */
+/** The operator when auth is off. No client can have this id. */
 export const LINK_OPERATOR = "dashboard";
 
 const MAX_LOGIN_BYTES = 16_384;
@@ -39,7 +39,7 @@ const CSRF_HEADER = "x-owlclaw-csrf";
 const IDLE_HEADER = "x-owlclaw-idle";
 const loginSchema = z.strictObject({ token: z.string().min(1).max(8192) });
 
-/** Ways into the page and out of it: a token, a link, a session. */
+/** Login by token, by one-time link, and logout. */
 export class DashboardLogin {
   readonly #parts: DashboardLoginParts;
 
@@ -47,7 +47,7 @@ export class DashboardLogin {
     this.#parts = parts;
   }
 
-  /** `GET login`, which is no error for somebody who is not in yet. */
+  /** `GET login`. Succeeds without a session too. */
   facts(request: IncomingMessage): LoginFacts {
     const session = this.#find(request);
     return { ...this.#way(), session: session === undefined ? null : answerOf(session) };
@@ -62,7 +62,7 @@ export class DashboardLogin {
       : { by: "token", hint: `Paste a token with the scope ${ADMIN_SCOPE}.` };
   }
 
-  /** `POST login`. A session that is there already ends: what is opened is always a new one. */
+  /** `POST login`. Always opens a new session, and ends an existing one. */
   async login(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { authenticator, limiter, sessions, logger } = this.#parts;
     if (authenticator === undefined)
@@ -96,11 +96,14 @@ export class DashboardLogin {
     }
   }
 
-  /** `GET /dashboard/open?key=`. No limiter: the key cannot be guessed, and any page could make a browser fail here for its user. */
+  /**
+   * `GET /dashboard/open?key=`. It has no rate limit: the key cannot be guessed, and with a limit any page could lock
+   * out its visitor by failing here.
+   */
   open(request: IncomingMessage, response: ServerResponse, query: string): void {
     const { links, sessions, authenticator, logger } = this.#parts;
     const purpose = `${header(request, "sec-purpose") ?? ""}${header(request, "purpose") ?? ""}`;
-    // Browsers that look ahead must not use it up.
+    // Prefetch and prerender requests must not consume the key.
     const isMeant = request.method === "GET" && !/prefetch|prerender/.test(purpose);
     const key = new URLSearchParams(query).get("key") ?? "";
     if (!isMeant || authenticator !== undefined || !links.take(key)) {
@@ -124,7 +127,7 @@ export class DashboardLogin {
     sendJson(response, 200, {});
   }
 
-  /** A ledger that cannot write must not keep those out who see to it. */
+  /** Does not wait for the ledger: operators must be able to log in when the ledger cannot be written. */
   #note(name: string, by: string, args: Readonly<Record<string, unknown>>, refusal?: OwlError): void {
     this.#parts.acts?.note({ by, transport: "http", name, args, ...(refusal !== undefined && { refusal }) });
   }
@@ -133,7 +136,10 @@ export class DashboardLogin {
     sendJson(response, 200, answerOf(session));
   }
 
-  /** Only the cookie says who asks. What changes something proves by a header that it comes from the page. @throws OwlError */
+  /**
+   * Authenticates by the cookie only. Requests that change something need the CSRF header too.
+   * @throws OwlError
+   */
   sessionOf(request: IncomingMessage): OperatorSession {
     const session = this.#find(request);
     if (session === undefined)
@@ -156,13 +162,13 @@ export class DashboardLogin {
     if (key !== undefined) this.#parts.sessions.end(key);
   }
 
-  /** Behind a proxy that ends TLS, the page's own origin tells. */
+  /** Behind a proxy that terminates TLS, the scheme of the page's origin decides. */
   #isSecure({ headers: { origin } }: IncomingMessage): boolean {
     return this.#parts.isTls || origin?.startsWith("https://") === true;
   }
 }
 
-/** A page that nobody touches asks for news, and opens its streams again: neither shows that somebody is there. */
+/** Whether the request counts as use of the session. Automatic updates and event streams of an idle page do not. */
 function isUse(request: IncomingMessage): boolean {
   return header(request, IDLE_HEADER) === undefined && !/\btext\/event-stream\b/.test(header(request, "accept") ?? "");
 }
@@ -175,7 +181,7 @@ function readLogin(text: string): z.output<typeof loginSchema> {
   try {
     return loginSchema.parse(JSON.parse(text));
   } catch {
-    // Without its cause: it could hold the token.
+    // The cause is omitted, because it could contain the token.
     throw new OwlError("invalid_params", 'the body must be {"token": "…"}');
   }
 }

@@ -3,13 +3,13 @@ import { MAX_TIMER_MS } from "../../config/value-rules.ts";
 import { type AnswerSink, onClose, type HttpExchange } from "./exchange-io.ts";
 import { type JsonRpcMessage, type JsonRpcResponse, serializeMessage } from "../../mcp/json-rpc.ts";
 
-/** A client that reads this much too slowly is cut off: its memory is ours. */
+/** A client with more unread bytes than this is disconnected, because the server buffers them in memory. */
 export const MAX_UNREAD_BYTES = 16 * 1024 * 1024;
 
 export const EVENT_STREAM_HEADERS = {
   "content-type": "text/event-stream",
   "cache-control": "no-cache, no-transform",
-  // Proxies hold streams back unless told otherwise.
+  // Proxies such as nginx buffer event streams without this header.
   "x-accel-buffering": "no",
 } as const;
 
@@ -23,23 +23,24 @@ export interface ServerEvent {
 export interface EventStreamOptions {
   readonly headers: Record<string, string>;
   readonly keepAliveMs: number;
-  /** Whose token the stream ends with; nobody's, where something else ends it. */
+  /** The stream ends when the token of this principal expires. Undefined when something else ends the stream. */
   readonly reader: Principal | undefined;
 }
 
 /**
- * A stream must not go on telling things to somebody whose token has ended. For streams alone: an answer under way may
- * finish, and a timer for each call would cost more than all else that a known token does.
+ * Ends a stream when its token expires. Only for streams: other responses may finish, and a timer for each call would
+ * cost more than the check of a known token.
  */
 export function endWithToken(response: AnswerSink, expiresAt: number | undefined): void {
   if (expiresAt === undefined) return;
-  // Clock and timers both leave out parts of a millisecond: without one more, it would end a little too early at times.
+  // Date.now() and timers round down to whole milliseconds. Without the extra one the stream could end slightly too
+  // early.
   const afterMs = Math.min(Math.max(expiresAt * 1000 - Date.now() + 1, 0), MAX_TIMER_MS);
   const timer = setTimeout(() => response.end(), afterMs).unref();
   onClose(response, () => clearTimeout(timer));
 }
 
-/** Server-sent events on an open response, kept alive with comments. */
+/** Server-sent events on an open response, with keep-alive comments. */
 export class EventStream {
   readonly #response: AnswerSink;
   readonly #keepAlive: NodeJS.Timeout;
@@ -58,7 +59,7 @@ export class EventStream {
     this.#write(toText(event));
   }
 
-  /** Ends the stream, after these events: like any other answer, they may be as long as they are. */
+  /** Sends the last events and ends the stream. `MAX_UNREAD_BYTES` does not apply to them. */
   end(last: readonly ServerEvent[] = []): void {
     clearInterval(this.#keepAlive);
     if (this.#response.writableEnded || this.#response.destroyed) return;
@@ -79,11 +80,14 @@ function toText({ event, id, data, retryMs }: ServerEvent): string {
 
 export interface PlainStreamOptions {
   readonly keepAliveMs: number;
-  /** Whether the client takes a stream. */
+  /** Whether the client accepts an event stream. */
   readonly canStream: boolean;
 }
 
-/** The answer to a client without session becomes a stream only when something must be said first, and it can be read. */
+/**
+ * The response to a client without a session. It becomes a stream when a message must be sent before the answer, and
+ * the client accepts streams.
+ */
 export class PlainStream {
   readonly #exchange: HttpExchange;
   readonly #options: PlainStreamOptions;
@@ -102,7 +106,7 @@ export class PlainStream {
     this.#stream.send({ event: "message", data: serializeMessage(message) });
   }
 
-  /** Ends the stream with the answers; says no when there is none and the answers go out as JSON. */
+  /** Ends the stream with the answers. Returns false when there is no stream: the answers are then sent as JSON. */
   finish(answers: readonly JsonRpcResponse[]): boolean {
     if (this.#stream === undefined) return false;
     this.#stream.end(answers.map((answer) => ({ event: "message", data: serializeMessage(answer) })));

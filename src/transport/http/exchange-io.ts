@@ -8,13 +8,13 @@ import { PLAIN_VERSION } from "../../mcp/versions.ts";
 import { errorAnswer } from "../../mcp/wire-error.ts";
 import { traceIdFrom } from "../../mcp/request-observer.ts";
 
-/** What an answer is written to: the connection of a client, or the line of another server that has it. */
+/** The target of a response: the connection of a client, or the stream to another server that has the client. */
 export interface AnswerSink {
   readonly headersSent: boolean;
   readonly destroyed: boolean;
   readonly writableEnded: boolean;
   readonly writableFinished: boolean;
-  /** Bytes that nobody has taken yet. */
+  /** Bytes that are buffered and not sent yet. */
   readonly writableLength: number;
   writeHead(status: number, headers: Readonly<Record<string, string | number>>): unknown;
   flushHeaders(): void;
@@ -24,18 +24,18 @@ export interface AnswerSink {
   once(event: "close", listener: () => void): unknown;
 }
 
-/** One request to a session, wherever its client is connected. */
+/** One request to a session. Its client may be connected to another server. */
 export interface SessionExchange {
   readonly request: Pick<IncomingMessage, "headers">;
   readonly response: AnswerSink;
   readonly principal: Principal;
   readonly label: string | undefined;
   readonly traceId: string;
-  /** Says that shutdown need not wait for this request: what it holds open is a stream. */
+  /** Marks the request as a stream, for which shutdown does not wait. */
   readonly release: () => void;
 }
 
-/** One HTTP request after the guards have let it in. */
+/** One HTTP request that has passed the guards. */
 export interface HttpExchange extends SessionExchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
@@ -48,7 +48,7 @@ export interface ErrorOptions {
   readonly withStack: boolean;
   readonly id?: RequestId | null;
   readonly version?: string;
-  /** Default: the kind's own. Plain clients get 200 for everything that is JSON-RPC. */
+  /** Default: the status of the error kind. Clients without a session get 200 for every JSON-RPC response. */
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
 }
@@ -65,7 +65,7 @@ export function sendJson(
   const buffers = parts.map((part) => (typeof part === "string" ? Buffer.from(part) : part));
   const length = buffers.reduce((sum, part) => sum + part.length, 0);
   response.writeHead(status, { "content-type": "application/json", "content-length": length, ...headers });
-  // One write of a copy takes less than several writes, unless it is very long.
+  // One write of a concatenated copy is faster than several writes, unless the body is long.
   if (length <= MAX_COPIED_BYTES) return void response.end(Buffer.concat(buffers, length));
   for (const part of buffers) response.write(part);
   response.end();
@@ -109,16 +109,16 @@ export function header(request: Pick<IncomingMessage, "headers">, name: string):
   return Array.isArray(value) ? value.join(", ") : value;
 }
 
-/** Named, and not with the weight zero that means never. */
+/** Matches `text/event-stream`, unless its weight is zero, which means not acceptable. */
 const EVENT_STREAM_RANGE = /^\s*text\/event-stream\s*(?:;(?!.*\bq=0(?:\.0*)?\s*(?:;|$))|$)/i;
 
-/** Whether the client takes an event stream; one that says nothing takes plain JSON only. */
+/** Whether the client accepts an event stream. A client without an Accept header gets plain JSON. */
 export function acceptsEventStream(request: Pick<IncomingMessage, "headers">): boolean {
   const accept = header(request, "accept");
   return accept !== undefined && accept.split(",").some((range) => EVENT_STREAM_RANGE.test(range));
 }
 
-/** Ends when the client hangs up before it has its answer. */
+/** Ends when the client disconnects before the response is complete. */
 export function lifeOf(response: AnswerSink): Lifeline {
   const life = new Lifeline();
   onClose(response, () => {
@@ -127,7 +127,10 @@ export function lifeOf(response: AnswerSink): Lifeline {
   return life;
 }
 
-/** A client may have hung up while its token was looked at: that is told once, and nobody hears it who listens later. */
+/**
+ * Calls the listener when the response closes. A response that is already closed, because the client disconnected
+ * during authentication, fires no further event.
+ */
 export function onClose(response: AnswerSink, listener: () => void): void {
   if (response.destroyed) queueMicrotask(listener);
   else response.once("close", listener);
@@ -138,14 +141,14 @@ const TRACE_HEADER = "x-trace-id";
 type Headers = OutgoingHttpHeaders | OutgoingHttpHeader[];
 
 /**
- * Tells its trace id with whatever it answers. A header that is set ahead of the others makes Node look at each of them
- * twice, which takes longer than all that governance looks at: this one goes out together with them.
+ * Sends the trace id with every response. A header that is set before `writeHead` makes Node process all headers twice,
+ * which takes longer than the checks of governance. This class passes it to `writeHead` instead.
  */
 export class TracedResponse<R extends IncomingMessage = IncomingMessage> extends ServerResponse<R> {
   traceId = "";
 
   override writeHead(status: number, reason?: string | Headers, headers?: Headers): this {
-    // Node answers by itself what it cannot read.
+    // The router sets no trace id for a request that Node itself rejects.
     this.traceId ||= traceIdFrom(this.req.headers["traceparent"]);
     if (typeof reason === "string" || Array.isArray(reason) || this.getHeaderNames().length > 0) {
       this.setHeader(TRACE_HEADER, this.traceId);
@@ -155,7 +158,7 @@ export class TracedResponse<R extends IncomingMessage = IncomingMessage> extends
   }
 }
 
-/** From now on the answer says it, however it is sent. */
+/** Sets the trace id header of the response. */
 export function tellTraceId(response: ServerResponse, traceId: string): void {
   if (response instanceof TracedResponse) response.traceId = traceId;
   else response.setHeader(TRACE_HEADER, traceId);

@@ -7,17 +7,17 @@ import { type HttpExchange, sendJson } from "./exchange-io.ts";
 import { steadyBody } from "./read-body.ts";
 import { createHash } from "node:crypto";
 
-/** What became of a file, while the client cannot know it yet. */
+/** The result of a transfer before the client has the whole response. */
 export interface FileAnswer {
   readonly bytes: number;
-  /** Lets the client have the rest of its answer. */
+  /** Sends the rest of the response. */
   readonly finish: () => Promise<void>;
 }
 
-/** A client that takes nothing for so long would keep the sandbox busy for ever. */
+/** A client that reads nothing for this time is disconnected, because the transfer keeps the sandbox in use. */
 const UNREAD_MS = 60_000;
 
-/** Whatever a file holds, a browser must not run it as a page of this server. */
+/** A browser must not render any file as a page of this server. */
 const FILE_HEADERS = {
   "content-type": "application/octet-stream",
   "content-disposition": "attachment",
@@ -31,11 +31,11 @@ interface Arrival {
   readonly files: OpenFiles;
   readonly path: string;
   readonly stallMs: number;
-  /** What the client says of the bytes: only these are put in place. */
+  /** The digest that the client announced. A body with another digest is not written. */
   readonly sha256: string | undefined;
 }
 
-/** Sends all but the last piece: until that one has come, nobody can take the answer for whole. */
+/** Sends all but the last chunk. Without the last chunk the client cannot take the response for complete. */
 export async function sendFile(
   { request, response }: HttpExchange,
   files: OpenFiles,
@@ -44,7 +44,7 @@ export async function sendFile(
   response.setTimeout(UNREAD_MS, () => response.destroy());
   const file = await files.read(path);
   const { sizeBytes } = file;
-  // There is nothing to compare If-Range with, so that it never matches.
+  // Files have no validator, so `If-Range` never matches and the Range header is ignored.
   const asked = request.headers["if-range"] === undefined ? request.headers.range : undefined;
   const range = byteRange(asked, sizeBytes);
   if (range === "unsatisfiable") {
@@ -77,7 +77,7 @@ export async function sendFile(
   return { bytes: isHead ? 0 : end - start, finish };
 }
 
-/** The last piece of a file, while those before it go out. */
+/** Holds back the last chunk of a file while the chunks before it are sent. */
 class HeldBack {
   last: Uint8Array | undefined;
 
@@ -116,10 +116,12 @@ export async function receiveFile(
   return { bytes: sizeBytes, finish: async () => sendJson(response, isNew ? 201 : 200, answer) };
 }
 
-/** 32 bytes in base64. */
+/** `sha-256=:…:` with 32 bytes in base64. */
 const SHA_256 = /^sha-256=:([A-Za-z0-9+/]{43}=):$/;
 
-/** What `Content-Digest` (RFC 9530) says of a body, in hexadecimal as `sha256sum` prints it; nothing without the header. */
+/**
+ * The SHA-256 of `Content-Digest` (RFC 9530), in hexadecimal as `sha256sum` prints it. Undefined without the header.
+ */
 export function announcedSha256(header: string | readonly string[] | undefined): string | undefined {
   if (header === undefined) return undefined;
   const digests = header.toString().split(",");
@@ -130,7 +132,7 @@ export function announcedSha256(header: string | readonly string[] | undefined):
   });
 }
 
-/** The same bytes. Throws at their end when they are others than were announced. */
+/** Yields the same chunks. Throws at the end when they do not match the digest. */
 export async function* bytesOfDigest(chunks: AsyncIterable<Uint8Array>, sha256: string): AsyncGenerator<Uint8Array> {
   const hash = createHash("sha256");
   for await (const chunk of chunks) {

@@ -10,12 +10,12 @@ export interface ForwardEndpointOptions {
   readonly maxBodyBytes: number;
 }
 
-/** What another server adds to a call that a client sent. */
+/** Room for the data that the forwarding server adds to the body of a client. */
 const ENVELOPE_BYTES = 65_536;
-/** A body inside a message has its quotes escaped once more. */
+/** A body inside a JSON message has its quotation marks escaped once more. */
 const QUOTED_TWICE = 2;
 
-/** Calls that another server sends here. The key of the cluster stands in the place of a token. */
+/** Receives calls that another server forwards. They are authenticated by the cluster key, not by a token. */
 export class ForwardEndpoint {
   readonly #options: ForwardEndpointOptions;
 

@@ -6,7 +6,7 @@ import type { IncomingMessage, ServerResponse, IncomingHttpHeaders } from "node:
 import { sendEmpty } from "./exchange-io.ts";
 
 export interface GuardOptions {
-  /** Where the server listens. */
+  /** The address on which the server listens. */
   readonly host: string;
   readonly allowedHosts: readonly string[];
   readonly corsEnabled: boolean;
@@ -18,8 +18,8 @@ export function guardOf({ host, allowedHosts, cors }: Config["http"]): HostGuard
 }
 
 /**
- * Stops pages of other sites from reaching a server on the visitor's own machine: a name that was made to point here
- * shows in `Host`, a page in `Origin`.
+ * Protects a server on the visitor's machine from pages of other sites. DNS rebinding shows in the `Host` header, a
+ * foreign page in `Origin`.
  */
 export class HostGuard {
   readonly #names: ReadonlySet<string>;
@@ -30,7 +30,8 @@ export class HostGuard {
     const { host, allowedHosts } = options;
     this.#options = options;
     this.#names = new Set([host, ...allowedHosts].map((name) => name.toLowerCase()));
-    // Behind an address that is not loopback, clients use names that we cannot know unless they are listed.
+    // On an address other than loopback, clients may use host names that the server does not know, unless they are
+    // configured.
     this.#isOpen = !isLoopbackHost(host) && allowedHosts.length === 0;
   }
 
@@ -62,7 +63,10 @@ export class HostGuard {
     return corsOrigins.includes("*") || corsOrigins.includes(origin.toLowerCase());
   }
 
-  /** Rebinding needs a name that an attacker owns: addresses of the machine itself are no danger where it is meant to be reached. */
+  /**
+   * DNS rebinding needs a host name of the attacker, so IP addresses are allowed on a server that does not listen on
+   * loopback.
+   */
   #isAllowedHost(name: string): boolean {
     if (this.#isOpen || this.#names.has(name) || isLoopbackHost(name)) return true;
     return isIP(name.replace(/^\[(.*)\]$/, "$1")) !== 0 && !isLoopbackHost(this.#options.host);
@@ -87,7 +91,10 @@ const REQUEST_HEADERS =
 const EXPOSED_HEADERS = "Mcp-Session-Id, WWW-Authenticate, X-Trace-Id";
 const ONE_DAY_SECONDS = "86400";
 
-/** Adds what a browser needs to let an allowed page read the answer. Never with credentials: tokens travel in a header. */
+/**
+ * Adds the CORS headers with which a browser lets an allowed page read the response. Credentials are not allowed:
+ * tokens are sent in a header.
+ */
 export function addCorsHeaders(request: IncomingMessage, response: ServerResponse, guard: HostGuard): void {
   const { origin } = request.headers;
   if (origin === undefined || !guard.isAllowedOrigin(origin)) return;
@@ -96,7 +103,7 @@ export function addCorsHeaders(request: IncomingMessage, response: ServerRespons
   response.setHeader("vary", "Origin");
 }
 
-/** Answers a preflight; says whether it was one. */
+/** Responds to a CORS preflight. Returns whether the request was one. */
 export function answerPreflight(
   request: IncomingMessage,
   response: ServerResponse,
@@ -118,7 +125,10 @@ export function answerPreflight(
   return true;
 }
 
-/** What proxies add to a request: then the caller is somebody behind them, wherever the connection comes from. */
+/**
+ * Headers that proxies add. A request with one of them comes from a client behind a proxy, whatever the address of the
+ * connection.
+ */
 const PROXY_HEADERS = ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via"] as const;
 
 export function isProxied(headers: IncomingHttpHeaders): boolean {

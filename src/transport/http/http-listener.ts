@@ -14,18 +14,18 @@ import type { CertificateInUse } from "../../operator/health-checks.ts";
 export interface HttpHandler {
   /** On a reserved connection only health checks and operators are served. */
   handle(request: IncomingMessage, response: ServerResponse, connection: { readonly isReserved: boolean }): void;
-  /** Whether the request on this line may take longer than others. */
+  /** Whether the request on this socket may exceed the request timeout. */
   mayLast(socket: Duplex): boolean;
 }
 
 const ANSWERED_TO_ANYONE = /^\/(?:health|\.well-known\/|dashboard(?:\/assets\/|\/?(?:\?|$)))/;
 const TOO_SLOW = "ERR_HTTP_REQUEST_TIMEOUT";
-/** Time for a client to read why its request was refused. */
+/** The time in which a client can read why its request was refused. */
 const LINGER_MS = 2000;
 const LAST_WORDS_MS = 500;
 const SWEEP_MS = 10;
 
-/** Opens the port. Until `serveWith` every request is answered with 503: the server is starting. */
+/** Opens the port. Until `serveWith` is called, every request gets 503: the server is starting. */
 export async function openHttpListener(http: Config["http"], logger: Logger): Promise<HttpListener> {
   const listener = new HttpListener(http, logger);
   try {
@@ -61,14 +61,14 @@ export class HttpListener {
     return this.#tls?.certificate;
   }
 
-  /** Reads the certificate now, instead of within two seconds. */
+  /** Reads the certificate files now, before the next poll. */
   refresh(): void {
     this.#tls?.look();
   }
 
   get url(): string {
     const { host, socket } = this.#http;
-    // What clients write into Host; the way there is the path of the socket.
+    // The URL for the Host header. Clients connect by the path of the socket.
     if (socket !== "") return "http://localhost";
     const name = host.includes(":") ? `[${host}]` : host;
     return `${this.#tls === undefined ? "http" : "https"}://${name}:${this.#port}`;
@@ -82,7 +82,8 @@ export class HttpListener {
     const { host, port, socket } = this.#http;
     if (socket !== "") return this.#bindSocket(socket);
     this.#port = await this.#bind(host === "localhost" ? "127.0.0.1" : host, port);
-    // Which of its two addresses "localhost" means is for each client to choose: a name must not lead to somebody else's port.
+    // Clients may resolve "localhost" to either loopback address, so the server binds both: otherwise the other one
+    // could belong to another program.
     if (host === "localhost") await this.#bind("::1", this.#port).catch(ignoreMissingIpv6);
   }
 
@@ -98,7 +99,7 @@ export class HttpListener {
     );
   }
 
-  /** Answers that are being sent get a moment to reach their clients; connections that are open after it are cut. */
+  /** Waits briefly for responses in flight, then closes the remaining connections. */
   async close(): Promise<void> {
     this.stopAccepting();
     const sweep = setInterval(() => this.closeIdleConnections(), SWEEP_MS);
@@ -120,7 +121,7 @@ export class HttpListener {
 
   async #bindSocket(path: string): Promise<void> {
     await removeDeadSocket(path);
-    // The socket gets its mode when it is made: there is no moment in which another user can connect.
+    // The umask applies when the socket is created, so that at no time another user can connect.
     const umask = process.umask(0o177);
     const opened = this.#open({ path });
     process.umask(umask);
@@ -151,7 +152,8 @@ export class HttpListener {
     const http = this.#http;
     const handle = (request: IncomingMessage, response: ServerResponse): void => {
       const { isReserved, end } = this.#limits.begin(request.socket);
-      // An answer that anyone gets keeps no connection: a client that does not read it can be replaced.
+      // A public response does not protect its connection from being replaced, so a client that does not read it holds
+      // no slot.
       if (ANSWERED_TO_ANYONE.test(request.url ?? "")) end();
       else onClose(response, end);
       this.#handler.handle(request, response, { isReserved });
@@ -176,7 +178,7 @@ export class HttpListener {
     server.on("connection", (socket: Socket) => this.#limits.add(socket, { isUnix }));
     server.setTimeout(options.requestTimeout, closeUnlessAnswering);
     server.on("clientError", (error, socket) => {
-      // Node limits every request as a whole and knows no exception: it is made here.
+      // Node applies its request timeout to every request. Uploads are exempt here.
       const isUpload = "code" in error && error.code === TOO_SLOW && this.#handler.mayLast(socket);
       if (!isUpload) refuseUnreadable(error, socket);
     });
@@ -184,7 +186,7 @@ export class HttpListener {
   }
 }
 
-/** That of a server that was killed. One on which a server listens stays, and is an error. */
+/** Removes the socket of a server that was killed. The socket of a running server stays, and binding it fails. */
 async function removeDeadSocket(path: string): Promise<void> {
   const isDead = await new Promise<boolean>((resolve) => {
     const probe = connect({ path });
@@ -193,7 +195,7 @@ async function removeDeadSocket(path: string): Promise<void> {
       .once("error", (error: NodeJS.ErrnoException) => resolve(error.code === "ECONNREFUSED"));
     probe.once("connect", () => probe.destroy());
   });
-  // A file that is no socket refuses connections as well.
+  // A regular file refuses connections too, so only a socket is removed.
   if (isDead && (await lstat(path)).isSocket()) await rm(path);
 }
 
@@ -203,8 +205,8 @@ function ignoreMissingIpv6(error: unknown): void {
 }
 
 /**
- * After a pause in both directions: ends a connection without a request, and one whose client does not read its answer.
- * A call may be silent for longer, and so may a stream.
+ * After a timeout in both directions: closes a connection without a request, and one whose client does not read its
+ * response. A call in progress or a stream may be silent for longer.
  */
 function closeUnlessAnswering(socket: Socket): void {
   const message: unknown = "_httpMessage" in socket ? socket._httpMessage : undefined;
@@ -212,7 +214,10 @@ function closeUnlessAnswering(socket: Socket): void {
   socket.destroy();
 }
 
-/** What Node could not read as a request has no response object; it is answered on the socket, unless an answer is under way. */
+/**
+ * Refuses what Node could not parse as a request. There is no response object, so the response is written to the
+ * socket, unless another one is in progress.
+ */
 function refuseUnreadable(error: NodeJS.ErrnoException, socket: Duplex): void {
   const message: unknown = "_httpMessage" in socket ? socket._httpMessage : undefined;
   const isAnswering = message instanceof ServerResponse && message.headersSent;
@@ -221,7 +226,7 @@ function refuseUnreadable(error: NodeJS.ErrnoException, socket: Duplex): void {
     return;
   }
   const status = UNREADABLE[error.code ?? ""] ?? "400 Bad Request";
-  // A client that neither reads the answer nor closes its side would keep the connection.
+  // A client that neither reads the response nor closes its side would keep the connection open.
   const timer = setTimeout(() => socket.destroy(), LINGER_MS).unref();
   socket.once("close", () => clearTimeout(timer));
   socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`);

@@ -39,17 +39,17 @@ export interface HttpTransportOptions {
   readonly files?: WorkspaceFiles | undefined;
   /** The record of calls, for operators. */
   readonly ledger?: Ledger | undefined;
-  /** Records what operators do. */
+  /** Records acts of operators. */
   readonly acts?: OperatorActs | undefined;
   /** Statistics and approvals. */
   readonly service?: OperatorService | undefined;
   /** The sandboxes of all clients, for operators. */
   readonly operator?: OperatorSandboxes | undefined;
-  /** Calls that other servers forward. */
+  /** Receives the calls that other servers forward. */
   readonly forwards?: ForwardReceiver | undefined;
-  /** Which server owns which session. */
+  /** Knows which server owns which session. */
   readonly sessionOwners?: SessionOwners | undefined;
-  /** The state of everything that the server depends on. */
+  /** The health of the server and its dependencies. */
   readonly health?: HealthSource | undefined;
   readonly metrics?: MetricsSource | undefined;
   /** The dashboard. */
@@ -58,7 +58,7 @@ export interface HttpTransportOptions {
 
 const BEATS_PER_LEASE = 5;
 
-/** Stopping is said to clients, then waited for, then enforced. */
+/** Serves MCP over HTTP. To stop, it notifies clients, waits for running requests and then cancels them. */
 export class HttpTransport {
   readonly #options: HttpTransportOptions;
   readonly #endpoint: McpEndpoint;
@@ -130,7 +130,7 @@ export class HttpTransport {
     });
   }
 
-  /** Takes what clients of this server's sessions have sent to others. */
+  /** Serves requests to sessions of this server that clients have sent to other servers. */
   #serveRelayed(owners: SessionOwners): void {
     const requests = new RelayedRequests({
       authenticator: this.#options.authenticator,
@@ -143,7 +143,7 @@ export class HttpTransport {
     owners.serveWith((message, line) => requests.serve(message, line));
   }
 
-  /** Serves the requests of the listener from now on. Returns its address. */
+  /** Starts to serve the requests of the listener. Returns its URL. */
   serve(): string {
     const { listener } = this.#options;
     listener.serveWith({
@@ -163,8 +163,8 @@ export class HttpTransport {
   }
 
   /**
-   * Takes no new requests, lets running ones finish until the deadline, then cancels them. The port stays open until then:
-   * whoever asks how the server is must hear that it stops, and everybody else that they are to come again.
+   * Rejects new requests, lets running ones finish until the deadline, then cancels them. The port stays open until
+   * then, so that health checks report the shutdown and clients get an error with `retry-after`.
    */
   async drain(deadlineMs: number): Promise<void> {
     const { listener, mcp } = this.#options;

@@ -88,7 +88,7 @@ async function sendExport(reader: LedgerReader, { response }: HttpExchange, { qu
   const format = params.get("format") ?? "jsonl";
   if (format !== "jsonl" && format !== "csv") throw new OwlError("invalid_params", "format must be jsonl or csv");
   const pages = exportRows(reader, { format, filter: filterOf(params) });
-  // The first page before the headers, so that a store that cannot be read is an error and no empty file.
+  // Reads the first page before it sends headers, so that a read error becomes an error response and not an empty file.
   const first = await pages.next();
   response.writeHead(200, {
     ...NO_STORE,

@@ -24,7 +24,7 @@ export interface LegacySseOptions {
   readonly maxBodyBytes: number;
   readonly keepAliveMs: number;
   readonly maxStreams: number;
-  /** Other servers that share the load. */
+  /** Present when several servers share the load. */
   readonly cluster?: { readonly owners: SessionOwners; readonly remote: RemoteSessions } | undefined;
 }
 
@@ -34,7 +34,9 @@ interface Line {
   readonly send: (message: JsonRpcMessage | readonly JsonRpcMessage[]) => void;
 }
 
-/** The transport of revision 2024-11-05: one stream for everything from the server, POSTs for everything to it. */
+/**
+ * The transport of revision 2024-11-05: one stream for all messages from the server, and a POST for each message to it.
+ */
 export class LegacySse {
   readonly #options: LegacySseOptions;
   readonly #lines = new Map<string, Line>();
@@ -47,7 +49,7 @@ export class LegacySse {
     return this.#lines.size;
   }
 
-  /** `GET /mcp/sse`. The stream is the connection: when it closes, everything that belongs to it ends. */
+  /** `GET /mcp/sse`. The stream is the connection: when it closes, the connection ends. */
   open({ response, principal }: HttpExchange): void {
     const { mcp, keepAliveMs, maxStreams, cluster } = this.#options;
     if (this.#lines.size >= maxStreams)
@@ -65,7 +67,7 @@ export class LegacySse {
     stream.send({ event: "endpoint", data: `/mcp/messages?sessionId=${id}` });
   }
 
-  /** `POST /mcp/messages`: accepted here or on the server that has the stream, answered on the stream. */
+  /** `POST /mcp/messages`: accepted by the server that has the stream, and answered on the stream. */
   async post(exchange: HttpExchange, sessionId: string | null): Promise<void> {
     const { cluster, maxBodyBytes } = this.#options;
     if (sessionId === null) throw missing();

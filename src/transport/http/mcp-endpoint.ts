@@ -29,11 +29,11 @@ export interface EndpointOptions {
   readonly maxSessions: number;
   readonly sessionIdleMs: number;
   readonly keepAliveMs: number;
-  /** Other servers that share the load. */
+  /** Present when several servers share the load. */
   readonly cluster?: { readonly owners: SessionOwners; readonly remote: RemoteSessions } | undefined;
 }
 
-/** `POST`, `GET` and `DELETE /mcp`: finds out which era a request belongs to and hands it over. */
+/** `POST`, `GET` and `DELETE /mcp`: determines the era of a request and passes it on. */
 export class McpEndpoint {
   readonly sessions: Sessions;
   readonly #endpoint: SessionEndpoint;
@@ -41,7 +41,7 @@ export class McpEndpoint {
   readonly #options: EndpointOptions;
   readonly #modern: ModernEndpoint;
   readonly #ownership: SessionOwnership | undefined;
-  /** Clients without a handshake share one line: they have no state that could be mixed up. */
+  /** Clients without a handshake share one connection, because they have no state. */
   readonly #plain: Connection;
 
   constructor(options: EndpointOptions) {
@@ -76,12 +76,12 @@ export class McpEndpoint {
     await this.#postPlain(parsed, exchange);
   }
 
-  /** Whether a GET asks for the stream of a session. */
+  /** Whether a GET request opens the stream of a session. */
   isForStream({ request }: HttpExchange): boolean {
     return acceptsEventStream(request) && header(request, "mcp-session-id") !== undefined;
   }
 
-  /** The stream of a session, or a lost one of its streams. */
+  /** Opens the stream of a session, or resumes one of its streams. */
   async get(exchange: HttpExchange): Promise<void> {
     await this.#serveSession("GET", header(exchange.request, "mcp-session-id") ?? "", exchange);
   }
@@ -93,7 +93,7 @@ export class McpEndpoint {
     await this.#serveSession("DELETE", sessionId, exchange);
   }
 
-  /** Here, or on the server that has the session. */
+  /** Serves the request here, or on the server that owns the session. */
   async #serveSession(method: SessionRequest["method"], sessionId: string, exchange: HttpExchange): Promise<void> {
     const { maxBodyBytes, cluster } = this.#options;
     const ownership = this.#ownership;
@@ -105,7 +105,7 @@ export class McpEndpoint {
     await this.#endpoint.serve(request, exchange);
   }
 
-  /** A request that another server sends on, since the session is here. */
+  /** Serves a request that another server relays to the owner of the session. */
   async serveRelayed(request: SessionRequest, exchange: SessionExchange): Promise<void> {
     await this.#ownership?.settled(request.sessionId);
     await this.#endpoint.serve(request, exchange);
@@ -123,12 +123,12 @@ export class McpEndpoint {
       await session.answer([message], exchange, { isBatch: false });
       hasBegun = session.connection.isInitialized;
     } finally {
-      // A handshake that failed leaves nothing behind.
+      // A failed handshake leaves no session.
       if (!hasBegun) await this.sessions.end(session);
     }
   }
 
-  /** The messages of the body; nothing when it was refused. */
+  /** The messages of the body. Undefined when the body was refused. */
   async #read(exchange: HttpExchange): Promise<Parsed | undefined> {
     const { request, response, traceId } = exchange;
     try {
@@ -179,7 +179,7 @@ export class McpEndpoint {
   }
 }
 
-/** What these change would belong to nobody, or to everybody on the shared line. */
+/** Methods that change the state of a connection, which clients without a session share. */
 const NEEDS_SESSION: ReadonlySet<string> = new Set([
   "initialize",
   "logging/setLevel",
@@ -194,7 +194,7 @@ function needsSession({ id, method }: JsonRpcRequest): InvalidItem {
   return { kind: "invalid", id, error };
 }
 
-/** A client with neither session nor a revision that says otherwise gets every answer with status 200. */
+/** Whether the client has neither a session nor a modern revision. It then gets status 200 with every answer. */
 function isPlain(request: HttpExchange["request"]): boolean {
   const version = header(request, "mcp-protocol-version");
   return header(request, "mcp-session-id") === undefined && (version === undefined || !isModern(version));

@@ -11,15 +11,15 @@ import type { Logger } from "../../telemetry/logger.ts";
 
 export interface MetricsSource {
   text(): Promise<string>;
-  /** Requests whose token was refused, by the reason. */
+  /** Counts requests whose token was refused, by reason. */
   readonly loginsRefused?: { add(labels: readonly string[], amount: number): void };
 }
 
 export const METRICS_PATH = "/metrics";
 
 /**
- * `GET /metrics`. With auth on, operators read it. With auth off it is open where only this machine gets in: the server
- * listens on loopback, and no proxy has passed the request on. Everywhere else it needs a listener of its own.
+ * `GET /metrics`. With auth on it requires the operator's scope. With auth off it is served only when the server
+ * listens on loopback and no proxy forwarded the request. Otherwise metrics need a separate listener.
  */
 export class MetricsEndpoint {
   readonly #source: MetricsSource;
@@ -59,7 +59,7 @@ export interface MetricsListener {
 const REQUEST_TIMEOUT_MS = 10_000;
 const MAX_CONNECTIONS = 20;
 
-/** Metrics on an address of their own, which serves nothing else: whoever can reach it may read them. */
+/** Serves only metrics, on a separate address. Every client that can connect may read them. */
 export async function listenForMetrics(options: {
   readonly address: string;
   readonly source: MetricsSource;
@@ -90,7 +90,7 @@ export async function listenForMetrics(options: {
   return { url, close: () => closed(server) };
 }
 
-/** `127.0.0.1:9464`, `[::1]:9464`, `localhost:0`; the configuration has checked it. */
+/** Splits `127.0.0.1:9464`, `[::1]:9464` or `localhost:0`, which the config schema has validated. */
 function splitAddress(address: string): { readonly host: string; readonly port: number } {
   const at = address.lastIndexOf(":");
   return { host: address.slice(0, at).replace(/^\[(.*)\]$/, "$1"), port: Number(address.slice(at + 1)) };

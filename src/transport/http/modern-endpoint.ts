@@ -21,7 +21,7 @@ import {
 import { PlainStream } from "./event-stream.ts";
 import { quotaHeadersOf } from "./quota-headers.ts";
 
-/** Whether the message, or the header beside it, says that it speaks a revision without handshake. */
+/** Whether the message, or its header, names a revision without handshake. */
 export function isModernMessage(message: JsonRpcRequest | JsonRpcNotification, request: IncomingMessage): boolean {
   const named = header(request, "mcp-protocol-version");
   if (named !== undefined && isModern(named) && /^\d{4}-\d{2}-\d{2}$/.test(named)) return true;
@@ -29,7 +29,7 @@ export function isModernMessage(message: JsonRpcRequest | JsonRpcNotification, r
   return isObject(meta) && PROTOCOL_VERSION_META_KEY in meta;
 }
 
-/** Requests of revisions since 2026-07-28: each stands for itself, and closing its connection cancels it. */
+/** Requests of revisions since 2026-07-28. Each is independent, and closing its connection cancels it. */
 export class ModernEndpoint {
   readonly #mcp: Mcp;
   readonly #keepAliveMs: number;
@@ -80,7 +80,7 @@ export class ModernEndpoint {
     sendJson(response, isRefused ? 400 : statusOf(answer), answer, quotaHeadersOf(answer));
   }
 
-  /** Nothing goes on between two requests, so that there is nothing to tell of it. */
+  /** There is no state between requests, so notifications are validated and have no effect. */
   #takeNotification(message: JsonRpcNotification, { request, response, traceId }: HttpExchange): void {
     try {
       assertMirrored(message, mirrorHeadersOf(request));
@@ -108,7 +108,7 @@ function mirrorHeadersOf(request: IncomingMessage): MirrorHeaders {
   };
 }
 
-/** The protocol fixes these; all other errors are part of a good answer. */
+/** The protocol fixes these statuses. All other errors are sent with 200. */
 function statusOf(answer: JsonRpcResponse): number {
   const kind = "error" in answer && isObject(answer.error.data) ? answer.error.data["kind"] : undefined;
   if (kind === "missing_capability") return 400;

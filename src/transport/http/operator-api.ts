@@ -11,7 +11,7 @@ import { type HttpExchange, sendJson } from "./exchange-io.ts";
 import { readBody } from "./read-body.ts";
 import type { RouteRequest } from "./route-table.ts";
 
-/** Statistics and approvals, from governance. */
+/** Statistics and approvals of governance. */
 export interface OperatorService {
   stats(filter: {
     readonly principal?: string;
@@ -33,7 +33,7 @@ const decisionSchema = z.strictObject({
   reason: z.string().max(500).default(""),
 });
 
-/** `/api/stats` for everybody about themselves, and `/api/approvals` for operators. */
+/** `/api/stats` for every caller about its own calls, and `/api/approvals` for operators. */
 export class OperatorApi {
   readonly #mcp: Mcp;
   readonly #service: OperatorService;
@@ -43,7 +43,7 @@ export class OperatorApi {
     this.#service = service;
   }
 
-  /** One's own figures; `?client=` and everybody's only with the operator's scope. */
+  /** The caller's own statistics. `?client=` and the statistics of all clients require the operator's scope. */
   async stats({ response, principal, label }: HttpExchange, { query }: RouteRequest): Promise<void> {
     const params = new URLSearchParams(query);
     const client = params.get("client");
@@ -82,7 +82,7 @@ export class OperatorApi {
   }
 }
 
-/** Of somebody who is not here nobody knows the groups or the label: what these tighten is not told. */
+/** The groups and the label of another client are unknown, so limits that depend on them are not reported. */
 function namedOnly(id: string): Asker {
   return { principal: { id, scopes: [], claims: {} }, label: undefined };
 }

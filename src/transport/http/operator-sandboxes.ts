@@ -3,17 +3,20 @@ import type { Mcp } from "../../mcp/mcp.ts";
 import { type HttpExchange, sendEmpty, sendJson } from "./exchange-io.ts";
 import type { RouteRequest } from "./route-table.ts";
 
-/** The sandboxes of all clients. Operators know them by name: the id opens a sandbox and is its owner's alone. */
+/**
+ * The sandboxes of all clients. Operators identify them by name: the session id gives access to a sandbox, and only its
+ * owner knows it.
+ */
 export interface OperatorSandboxes {
   list(): readonly OperatorView[];
-  /** Says whether there was one. */
+  /** Returns whether the sandbox existed. */
   destroy(
     name: string,
     by: { readonly by: string; readonly transport: "http"; readonly traceId: string },
   ): Promise<boolean>;
 }
 
-/** For answers as it is. */
+/** Sent in responses unchanged. */
 interface OperatorView {
   readonly name: string;
 }
@@ -25,7 +28,7 @@ export interface OperatorSandboxesOptions {
 
 const MAX_NAME_CHARS = 128;
 
-/** `GET /api/sandboxes` and `DELETE /api/sandboxes/{name}`, behind the router's check for operators. */
+/** `GET /api/sandboxes` and `DELETE /api/sandboxes/{name}`. The router has checked the operator's scope. */
 export class OperatorSandboxesEndpoint {
   readonly #options: OperatorSandboxesOptions;
 

@@ -5,16 +5,16 @@ import { once } from "node:events";
 import { getuid } from "node:process";
 import { OwlError } from "../../errors/owl-error.ts";
 
-/** Where Linux lists TCP sockets with the user that each belongs to. */
+/** Tables of TCP sockets on Linux, with the user id of each socket. */
 const TABLES = ["/proc/net/tcp", "/proc/net/tcp6"];
 const ROOT_UID = 0;
 
-/** Columns of a line after the two addresses. */
+/** The columns after the two addresses: state, user id and inode. */
 const COLUMNS = /^ (\w\w) \S+ \S+ \S+ +(\d+) +\d+ (\d+) /;
 
 /**
- * With auth off, a port on loopback is open to every user of the machine. This tells by the table of sockets whether a
- * connection belongs to the server's own user, or to root.
+ * With auth off, every user of the machine can connect to a loopback port. This class finds in the socket tables
+ * whether a connection belongs to the user of the server, or to root.
  */
 export class PeerUsers {
   readonly #uid: number;
@@ -26,7 +26,7 @@ export class PeerUsers {
     this.#uid = uid;
   }
 
-  /** Nothing where the system does not tell whose a connection is. */
+  /** Undefined on systems that do not show the user of a connection. */
   static async open(): Promise<PeerUsers | undefined> {
     const uid = getuid?.();
     if (uid === undefined) return undefined;
@@ -34,7 +34,10 @@ export class PeerUsers {
     return (await peers.#seesItself()) ? peers : undefined;
   }
 
-  /** For a request on this connection. @throws OwlError or rejects with it, for another user. */
+  /**
+   * Checks the user of a connection.
+   * @throws OwlError, or rejects with it, when another user owns the connection.
+   */
   check(socket: Socket): void | Promise<void> {
     let known = this.#known.get(socket);
     if (known === undefined) {
@@ -66,7 +69,7 @@ export class PeerUsers {
     return uid === this.#uid || uid === ROOT_UID;
   }
 
-  /** Read after the connection was there; connections that come while it is read share the reading after it. */
+  /** Reads the tables after the connection was opened. Connections that are opened during a read share the next one. */
   #table(): Promise<string> {
     if (this.#reading === undefined) {
       this.#reading = readTables().finally(() => (this.#reading = undefined));
@@ -81,7 +84,7 @@ export class PeerUsers {
     return this.#next;
   }
 
-  /** A connection to itself must be found: some containers have the table, and it is empty. */
+  /** Checks that a connection to itself is in the table: in some containers the table exists and is empty. */
   async #seesItself(): Promise<boolean> {
     const server = createServer((socket) => socket.on("error", () => undefined));
     try {
@@ -106,7 +109,7 @@ export class PeerUsers {
 }
 
 interface Ends {
-  /** As the client's socket is written in each of the tables: its own end first. */
+  /** The addresses of the client's socket as they appear in each table: its own address first. */
   readonly texts: readonly string[];
 }
 
@@ -118,7 +121,7 @@ function endsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket):
   return { texts: client.map((text, index) => ` ${text} ${server[index] ?? ""}`) };
 }
 
-/** An IPv4 address stands in the second table, too, where the client's socket is for both kinds. */
+/** A client with a dual-stack socket appears in the IPv6 table, with its IPv4 address in mapped form. */
 function hexForms(address: string, port: number): readonly string[] {
   const end = `:${port.toString(16).toUpperCase().padStart(4, "0")}`;
   const ipv4 = /^(?:::ffff:)?(\d+)\.(\d+)\.(\d+)\.(\d+)$/i.exec(address)?.slice(1);
@@ -153,7 +156,7 @@ async function readTables(): Promise<string> {
   return tables.join("\n");
 }
 
-/** A socket that its process has closed has no inode, and no user any more: the kernel writes 0 for both. */
+/** For a socket that its process has closed, the kernel reports inode 0 and user id 0. */
 function uidOf(table: string, { texts }: Ends): number | undefined {
   for (const text of texts) {
     const at = table.indexOf(`${text} `);

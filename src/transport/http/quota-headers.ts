@@ -3,7 +3,7 @@ import { isObject } from "../../mcp/json-rpc.ts";
 
 const NOTHING: Readonly<Record<string, string>> = {};
 
-/** What the answer says of the caller's quota, as headers: for a batch, that of its last answer. */
+/** The quota of the caller in the answer, as headers. For a batch, the quota in its last answer. */
 export function quotaHeadersOf(body: unknown): Readonly<Record<string, string>> {
   const answer: unknown = Array.isArray(body) ? body.at(-1) : body;
   if (!isObject(answer)) return NOTHING;
@@ -21,7 +21,7 @@ export function quotaHeadersOf(body: unknown): Readonly<Record<string, string>> 
 
 const WINDOWS: Readonly<Record<string, keyof Quota>> = { callsPerMinute: "per_minute", callsPerDay: "per_day" };
 
-/** When to come again, and the limit that was reached, if it is one of calls. */
+/** `retry-after`, and the quota headers when the refusal is due to a limit of calls. */
 export function refusalHeaders(facts: Readonly<Record<string, unknown>>): Readonly<Record<string, string>> {
   const { rule, limit, remaining, retry_after: seconds } = facts;
   if (typeof seconds !== "number") return NOTHING;
@@ -34,7 +34,7 @@ export function retryHeader(seconds: unknown): Readonly<Record<string, string>> 
   return typeof seconds === "number" ? { "retry-after": String(seconds) } : NOTHING;
 }
 
-/** Only our own pipeline writes this key; a handler that does so too must not break the headers. */
+/** The pipeline writes this key. A handler may write it too, so it is validated. */
 function isQuota(value: unknown): value is Quota {
   return isObject(value) && Object.values(value).every((entry) => isObject(entry) && isWhole(entry["limit"]));
 }

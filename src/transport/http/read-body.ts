@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { OwlError } from "../../errors/owl-error.ts";
 
-/** The whole body as text. Refuses what is no JSON or too large before it is read, and what is no UTF-8 after. */
+/** The whole body as text. Rejects a body of another type or size before it is read, and invalid UTF-8 afterwards. */
 export async function readBody(request: IncomingMessage, maxBytes: number): Promise<string> {
   assertJson(request.headers["content-type"]);
   return decodeUtf8(await readBytes(request, maxBytes));
@@ -33,7 +33,10 @@ function tooLarge(maxBytes: number): OwlError {
   return new OwlError("too_large", `the body is larger than ${maxBytes} bytes`, { facts: { limit: maxBytes } });
 }
 
-/** Browsers send forms and text across origins without asking; JSON they do not. Clients that say nothing are let in. */
+/**
+ * Browsers send forms and text to other origins without a preflight, but not JSON. Requests without a content type are
+ * accepted.
+ */
 function assertJson(contentType: string | undefined): void {
   if (contentType === undefined) return;
   const type = contentType.split(";", 1)[0]?.trim().toLowerCase();
@@ -47,7 +50,7 @@ function assertJson(contentType: string | undefined): void {
 const strict = new TextDecoder("utf-8", { fatal: true });
 const lenient = new TextDecoder("utf-8");
 
-/** Throws a parse error that says where the first character is that cannot be read. */
+/** @throws OwlError (parse_error) with the position of the first invalid character. */
 export function decodeUtf8(bytes: Uint8Array): string {
   try {
     return strict.decode(bytes);
@@ -58,11 +61,11 @@ export function decodeUtf8(bytes: Uint8Array): string {
 }
 
 /**
- * The body as it comes, however long that takes in all; a client that sends nothing for the given time is refused.
- * Only the client's own silence counts, not the time that the reader takes for what has come.
+ * Yields the body without a limit on its total time. Rejects a client that sends nothing for `stallMs`. The time that
+ * the reader takes for a chunk does not count.
  */
 export async function* steadyBody(request: IncomingMessage, stallMs: number): AsyncGenerator<Buffer> {
-  // Leaving the loop early must not close the connection: the answer goes over it.
+  // Leaving the loop early must not close the connection: the response is sent over it.
   const chunks: AsyncIterator<Buffer> = request.iterator({ destroyOnReturn: false });
   try {
     for (;;) {
@@ -71,7 +74,7 @@ export async function* steadyBody(request: IncomingMessage, stallMs: number): As
       yield next.value;
     }
   } finally {
-    // Not waited for: while the client is silent, the reader would not come back from its own wait.
+    // Not awaited: while the client is silent, `return` would wait for the pending read.
     chunks.return?.().catch(() => undefined);
   }
 }

@@ -8,12 +8,12 @@ type Serve = (request: SessionRequest, exchange: SessionExchange) => Promise<voi
 
 export interface RelayedRequestsOptions {
   readonly authenticator: Authenticator;
-  /** How often the other server hears that this one is there. */
+  /** How often the other server gets a sign of life. */
   readonly beatMs: number;
   readonly endpoints: Readonly<Record<SessionMessage["endpoint"], Serve>>;
 }
 
-/** Takes requests to sessions of this server that clients have sent to others. */
+/** Serves requests to sessions of this server that clients have sent to other servers. */
 export class RelayedRequests {
   readonly #options: RelayedRequestsOptions;
 
@@ -21,14 +21,17 @@ export class RelayedRequests {
     this.#options = options;
   }
 
-  /** Resolves when the answer is complete. @throws OwlError for the other server to tell the client. */
+  /**
+   * Resolves when the answer is complete.
+   * @throws OwlError, which the other server sends to the client.
+   */
   async serve(message: SessionMessage, line: ForwardedRequest): Promise<null> {
     const { authenticator, beatMs, endpoints } = this.#options;
     const { endpoint, method, sessionId, body, headers, label, traceId, authorization } = message;
     const principal = await authenticator.authenticate(authorization);
     const response = new RelayedAnswer(line);
     const { release } = line;
-    // A stream is open as long as its client likes.
+    // A stream stays open as long as its client, so shutdown does not wait for it.
     if (method === "GET") release();
     const heart = setInterval(() => line.tell({ news: "alive" }), beatMs);
     try {
@@ -44,12 +47,12 @@ export class RelayedRequests {
   }
 }
 
-/** Writes an answer on the line of another server, which has the client. */
+/** Writes a response to the server that has the client. */
 export class RelayedAnswer implements AnswerSink {
   headersSent = false;
   destroyed = false;
   writableEnded = false;
-  /** Resolves when the answer is complete, or nobody is there for it any more. */
+  /** Resolves when the response is complete or the other server has disconnected. */
   readonly closed: Promise<void>;
   readonly #line: ForwardedRequest;
   readonly #listeners: (() => void)[] = [];
@@ -78,7 +81,7 @@ export class RelayedAnswer implements AnswerSink {
     this.#line.tell({ news: "head", status, headers: texts });
   }
 
-  /** Nothing is held back here. */
+  /** Nothing is buffered here. */
   flushHeaders(): void {}
 
   write(text: string | Buffer): void {
@@ -104,7 +107,7 @@ export class RelayedAnswer implements AnswerSink {
 
   #close(): void {
     this.#resolveClosed();
-    // As Node does it: whoever ends an answer is done before others hear of it.
+    // As in Node: the caller of `end` continues before the `close` listeners run.
     queueMicrotask(() => this.#listeners.splice(0).forEach((listener) => listener()));
   }
 }

@@ -8,13 +8,16 @@ import type { AnswerSink } from "./exchange-io.ts";
 export interface RelayedResponseOptions {
   readonly response: AnswerSink;
   readonly principal: Principal;
-  /** Ends when the client hangs up. */
+  /** Ends when the client disconnects. */
   readonly gone: Lifeline;
-  /** How long the other server may say nothing at all. */
+  /** The time without any message after which the other server counts as unreachable. */
   readonly silenceMs: number;
 }
 
-/** Writes to a client what the server with its session tells, and hangs up there when the client does, or when nobody is there. */
+/**
+ * Writes to the client what the server with its session sends. Aborts the request there when the client disconnects or
+ * the other server is silent for too long.
+ */
 export class RelayedResponse implements ForwardCall {
   readonly #response: AnswerSink;
   readonly #principal: Principal;

@@ -12,19 +12,19 @@ import { onlyHeader } from "./request-target.ts";
 import type { SessionOwnership } from "./session-ownership.ts";
 import type { SessionRequest } from "./session-endpoint.ts";
 
-/** The headers that say something to a session. */
+/** Headers that matter to a session. */
 const RELAYED_HEADERS = ["accept", "mcp-protocol-version", "last-event-id"] as const;
 const RETRY_MS = 200;
-/** By then a server that is gone is known to be. */
+/** After this many lease times a server that has stopped is known to be gone. */
 const PATIENCE_LEASES = 2;
 
 export interface RelayOptions {
   readonly endpoint: SessionMessage["endpoint"];
-  /** Takes over sessions whose server is gone; without it they are gone too. */
+  /** Takes over sessions whose server is gone. Without it these sessions are lost. */
   readonly ownership?: SessionOwnership;
 }
 
-/** Requests to sessions of other servers: each goes to the server that has its session, and its answer comes back as it is told. */
+/** Relays each request to the server that owns its session, and the response back to the client. */
 export class RemoteSessions {
   readonly #owners: SessionOwners;
   readonly #lines = new Set<RelayedResponse>();
@@ -34,7 +34,7 @@ export class RemoteSessions {
     this.#owners = owners;
   }
 
-  /** Says no when it is for this server to answer: the session is here, or nowhere. */
+  /** Returns false when this server must respond: it has the session, or no server has it. */
   async relay(request: SessionRequest, exchange: HttpExchange, options: RelayOptions): Promise<boolean> {
     const gone = new Lifeline();
     onClose(exchange.response, () => gone.end());
@@ -59,7 +59,7 @@ export class RemoteSessions {
     for (const line of this.#lines) line.hangUp();
   }
 
-  /** Asks where the session is, and sends the request there. */
+  /** Finds the owner of the session and sends the request there. */
   async #pass(relayed: Relayed): Promise<"here" | "answered" | "again"> {
     const { ownership, exchange, message } = relayed;
     const { sessionId } = message;
@@ -72,7 +72,7 @@ export class RemoteSessions {
       ownership?.confirm(sessionId, term);
       return "here";
     }
-    // A session that this server has taken over is awaited as well: it must not be let go.
+    // The same applies to a session that this server has taken over: it must not release it.
     if (isAwaited && url === undefined) {
       throw new OwlError("store_unavailable", "the database has crashed, and this session is not written again yet", {
         hint: "try again in a moment",
@@ -84,7 +84,7 @@ export class RemoteSessions {
     return adoption === "moved" ? "again" : "here";
   }
 
-  /** Says no when nothing was done there, so that it can be tried again. */
+  /** Returns false when the other server did nothing, so that the request can be sent again. */
   async #try(place: ServerAddress, relayed: Relayed): Promise<boolean> {
     const { gone, message } = relayed;
     const { response, principal } = relayed.exchange;
@@ -107,11 +107,13 @@ export class RemoteSessions {
     return true;
   }
 
-  /** What becomes of a request whose line failed. */
+  /**
+   * Decides on a request whose connection to the other server failed: true when it is settled, false to send it again.
+   */
   #isSettled(error: unknown, { message, exchange: { response }, gone }: Relayed): boolean {
     if (response.destroyed || gone.isOver) return true;
     if (response.headersSent) {
-      // A stream that breaks off is resumed by its client, at whichever server.
+      // The client resumes an interrupted stream, on any server.
       if (this.#isClosing) response.end();
       else response.destroy();
       return true;
@@ -122,16 +124,16 @@ export class RemoteSessions {
   }
 }
 
-/** One request on its way. */
+/** One request that is being relayed. */
 interface Relayed {
   readonly exchange: HttpExchange;
   readonly message: SessionMessage;
-  /** Ends when the client has hung up. */
+  /** Ends when the client disconnects. */
   readonly gone: Lifeline;
   readonly ownership: SessionOwnership | undefined;
 }
 
-/** Whether it does no harm to ask twice: nothing is carried out that was not meant to be. */
+/** Whether the request can be sent twice without harm: it calls no tool. */
 function isRepeatable({ method, body }: SessionMessage): boolean {
   if (method !== "POST") return true;
   const items: unknown = jsonOf(body);
@@ -140,7 +142,7 @@ function isRepeatable({ method, body }: SessionMessage): boolean {
   );
 }
 
-/** What is no JSON is for the server with the session to refuse. */
+/** For a body that is not valid JSON, which the owner of the session rejects. */
 function jsonOf(body: string): unknown {
   try {
     return JSON.parse(body);

@@ -3,10 +3,10 @@ import type { Config } from "../../config/schema.ts";
 import { OwlError } from "../../errors/owl-error.ts";
 
 export interface RequestTarget {
-  /** As it was sent: nothing is decoded or resolved, so that no two readers can see two paths. */
+  /** The path as it was sent. It is neither decoded nor normalized, so that all readers see the same path. */
   readonly path: string;
   readonly query: string;
-  /** Whom the client believes to talk to; the target's own authority counts above the Host header. */
+  /** The host that the client addresses. The authority of an absolute target takes precedence over the Host header. */
   readonly authority: string | undefined;
 }
 
@@ -24,8 +24,8 @@ export function readTarget(request: IncomingMessage): RequestTarget {
 }
 
 /**
- * The server joins a header that is sent twice with a comma, where Node alone would drop the second. Neither header may
- * hold one: a request that could be read two ways is refused.
+ * The server joins repeated headers with a comma, where Node alone would drop the second one. Neither of these headers
+ * may contain a comma: an ambiguous request is rejected.
  */
 export function onlyHeader({ headers }: IncomingMessage, name: "authorization" | "host"): string | undefined {
   const value = headers[name];

@@ -3,30 +3,35 @@ import { isObject, type JsonRpcMessage, type RequestId, serializeMessage } from 
 import type { StoredStream, StreamEvent } from "../../cluster/session-state.ts";
 import type { EventStream } from "./event-stream.ts";
 
-/** A lost stream is kept this long for its client to come back, and a finished one to be read. */
+/**
+ * A lost stream is kept for this time, so that its client can resume it. A finished one too, so that its client can
+ * read the rest.
+ */
 export const RESUME_WINDOW_MS = 10_000;
 const MAX_KEPT_EVENTS = 1000;
 const MAX_KEPT_BYTES = 4 * 1024 * 1024;
-/** How soon a client should come back when the server ends a stream early. */
+/** The reconnection delay for the client when the server ends a stream early. */
 const RETRY_MS = 500;
 
-/** Hears of what must outlive the server. */
+/** Stores the events of a stream for other servers. */
 export interface StreamLog {
   event(event: StreamEvent, facts: { readonly keep: number; readonly isFirst: boolean }): void;
   ended(): void;
 }
 
 export interface ResumableStreamOptions {
-  /** Is called when the client lost the stream, however often before, and did not come back in time. */
+  /** Called when the client lost the stream and did not resume it in time. A client may resume several times. */
   readonly onAbandoned?: () => void;
-  /** The requests that are answered on it. */
+  /** The requests whose answers this stream carries. */
   readonly requestIds?: readonly RequestId[];
   readonly logFor?: ((id: string) => StreamLog) | undefined;
-  /** What another server had of this stream. */
+  /** The state of this stream from another server. */
   readonly stored?: StoredStream | undefined;
 }
 
-/** One stream of messages that outlives the connection carrying it: a client that lost it reads on from its last event. */
+/**
+ * A stream of messages that outlives its connection: a client that lost the connection resumes after its last event.
+ */
 export class ResumableStream {
   readonly id: string;
   readonly requestIds: readonly RequestId[];
@@ -53,7 +58,7 @@ export class ResumableStream {
     this.#ended = stored.isEnded;
   }
 
-  /** What is kept of it, for the client or for another server. */
+  /** The stored events, for the client or for another server. */
   get events(): readonly StreamEvent[] {
     return this.#events;
   }
@@ -66,7 +71,7 @@ export class ResumableStream {
     return this.#ended;
   }
 
-  /** The requests whose answers are not among the events. */
+  /** The requests without an answer among the events. */
   unansweredIds(): readonly RequestId[] {
     const answered = new Set(this.#events.map(({ data }) => answeredId(data)));
     return this.requestIds.filter((id) => !answered.has(id));
@@ -77,14 +82,14 @@ export class ResumableStream {
     this.#sink = sink;
   }
 
-  /** The connection is gone; events are kept for the next one. */
+  /** The connection is closed. Events are stored for the next one. */
   disconnect(sink: EventStream): void {
     if (this.#sink !== sink) return;
     this.#sink = undefined;
     this.#awaitClient();
   }
 
-  /** Ends the connection and leaves the stream open, so that the client comes back for the rest. */
+  /** Ends the connection and keeps the stream, so that the client reconnects for the rest. */
   drop(): void {
     if (this.#sink === undefined) return;
     this.#sink.end();
@@ -92,7 +97,7 @@ export class ResumableStream {
     this.#awaitClient();
   }
 
-  /** An event without data, which tells the client where to resume before anything has happened. */
+  /** Sends an event without data, with the id at which the client can resume before any message. */
   prime(): void {
     const id = this.#keep("");
     this.#sink?.send({ id, retryMs: RETRY_MS, data: "" });
@@ -104,7 +109,7 @@ export class ResumableStream {
     this.#sink?.send({ event: "message", id, data });
   }
 
-  /** Ends with this server; another may go on with it. */
+  /** Ends the stream on this server only. Another server may continue it. */
   hangUp(): void {
     this.#ended = true;
     clearTimeout(this.#waiting);
@@ -116,9 +121,9 @@ export class ResumableStream {
     this.hangUp();
   }
 
-  /** Sends what came after the given event to a new connection, and goes on there. */
+  /** Sends the events after `lastSequence` to a new connection, then new events. */
   resume(sink: EventStream, lastSequence: number): void {
-    // The server that was lost may have told its last events to nobody but the client.
+    // The client may have received events that the lost server had not stored.
     if (this.#wasStored) this.#sequence = Math.max(this.#sequence, lastSequence);
     for (const { sequence, data } of this.#events) {
       if (sequence > lastSequence && data !== "") sink.send({ event: "message", id: `${this.id}.${sequence}`, data });
@@ -152,7 +157,7 @@ function answeredId(data: string): unknown {
   return isObject(message) && !("method" in message) ? message["id"] : undefined;
 }
 
-/** Reads `Last-Event-ID`; anything that is not of our making is nothing. */
+/** Parses `Last-Event-ID`. Undefined for an id that no server has generated. */
 export function parseEventId(text: string): { readonly streamId: string; readonly sequence: number } | undefined {
   const match = /^([A-Za-z0-9_-]{16})\.(\d{1,15})$/.exec(text);
   return match === null ? undefined : { streamId: match[1] ?? "", sequence: Number(match[2]) };

@@ -24,7 +24,7 @@ export interface RouterOptions {
   readonly config: Config;
   readonly guard: HostGuard;
   readonly authenticator: Authenticator;
-  /** Where only the server's own user may connect. */
+  /** Present when only the server's own user may connect. */
   readonly peers?: PeerUsers | undefined;
   readonly routes: readonly Route[];
   readonly requests: OpenRequests;
@@ -34,14 +34,17 @@ export interface RouterOptions {
 }
 
 interface Incoming extends Pick<HttpExchange, "request" | "response" | "traceId" | "release"> {
-  /** Whether all connections are taken but those for health checks and operators. */
+  /** Whether all connections except those for health checks and operators are in use. */
   readonly isReserved: boolean;
 }
 
 const RESOURCE_METADATA_PATH = "/.well-known/oauth-protected-resource";
 const MAX_LABEL_CHARS = 128;
 const HEALTH_PATH = /^\/health(?:\/|$)/;
-/** Paths of files hold the id of a sandbox, and each transfer has a row. */
+/**
+ * Refusals on other paths are not recorded: file paths contain the id of a sandbox, and each transfer has its own
+ * ledger row.
+ */
 const NOTED_PATH = /^\/(?:api|mcp|metrics)(?:\/|$)/;
 const MAX_NOTED_CHARS = 128;
 
@@ -67,7 +70,7 @@ export class Router {
   ): Promise<void> {
     const traceId = traceIdFrom(request.headers["traceparent"]);
     tellTraceId(response, traceId);
-    // Shutdown waits for calls. A stream is open as long as its client likes: shutdown ends it, it does not wait.
+    // Shutdown waits for calls. It does not wait for streams, which stay open as long as their clients: it ends them.
     const isCall = request.method === "POST" || request.method === "PUT";
     const { requests } = this.#options;
     const release = isCall ? requests.open() : () => undefined;
@@ -123,19 +126,21 @@ export class Router {
     }
   }
 
-  /** Servers are known by the key of the cluster, operators by a session of the dashboard: no token counts. */
+  /** Routes with their own authentication: servers use the cluster key, the page a session. Tokens are not accepted here. */
   async #serveGuarded(route: Route, incoming: Incoming, target: RouteRequest): Promise<void> {
     this.#assertServing();
     if (route.role === "server" && incoming.isReserved) throw noConnectionLeft();
     await route.serve({ ...incoming, principal: ANONYMOUS, label: undefined }, target);
   }
 
-  /** Health is for everybody: it tells nothing of calls, and supervisors run as other users. */
+  /** Health paths are public: they show nothing about calls, and process supervisors run as other users. */
   #checkPeer({ socket }: IncomingMessage, { path }: RequestTarget): void | Promise<void> {
     return HEALTH_PATH.test(path) ? undefined : this.#options.peers?.check(socket);
   }
 
-  /** Attempts on what is for operators, or on a session that is not the caller's. Calls have rows of their own. */
+  /**
+   * Records refused access to operator endpoints and to sessions of other callers. Calls have their own ledger rows.
+   */
   #noteRefused(refusal: OwlError, { principal, request, traceId }: HttpExchange, path: string): void {
     const { kind } = refusal;
     if (!NOTED_PATH.test(path) || (kind !== "forbidden" && kind !== "session_not_found")) return;
@@ -147,7 +152,7 @@ export class Router {
     if (this.#options.requests.isDraining) throw new OwlError("shutting_down", "the server is stopping");
   }
 
-  /** Before anything of the request is read: a flood costs next to nothing. */
+  /** Runs before the body is read, so that a flood of requests costs little. */
   #admit(
     route: Route,
     asker: { readonly principal: Principal; readonly label: string | undefined },
@@ -160,7 +165,7 @@ export class Router {
     this.#options.mcp.pipeline.governance?.governor.assertNoFlood(asker);
   }
 
-  /** With auth off everybody is the same caller: nobody can be told to be an operator, so nobody is. */
+  /** With auth off all callers are the same principal, so none of them can be an operator. */
   #assertOperator(principal: Principal): void {
     if (this.#options.config.auth.enabled) return requireScope(principal, ADMIN_SCOPE);
     throw new OwlError("forbidden", "this is for operators, and with auth off nobody is known to be one", {
@@ -198,7 +203,7 @@ export class Router {
     }
     if (error.kind === "shutting_down" || error.kind === "overloaded") headers["retry-after"] = "1";
     if (error.facts["reason"] === "connections") headers["connection"] = "close";
-    // What is left of a body that was refused unread would be taken for the next request.
+    // The unread rest of a refused body would be parsed as the next request.
     if (!request.complete) headers["connection"] = "close";
     sendError(response, error, { traceId, withStack: mcp.withStack, headers, ...(isLimited && { status: 429 }) });
   }
@@ -216,7 +221,7 @@ export interface RefusedRequestsOptions {
   readonly trustedProxies: readonly string[];
 }
 
-/** Tells of requests that were refused before any call, with the address that they came from. */
+/** Logs and counts requests that were refused before any call, with their client address. */
 export class RefusedRequests {
   readonly #options: RefusedRequestsOptions;
   readonly #addresses: ClientAddresses;
@@ -224,7 +229,7 @@ export class RefusedRequests {
   constructor(options: RefusedRequestsOptions) {
     this.#options = options;
     this.#addresses = new ClientAddresses(options.trustedProxies);
-    // A counter that is there from the start lets Prometheus see its first step.
+    // A counter that exists from the start lets Prometheus see its first increment.
     options.metrics?.loginsRefused?.add(["token_missing"], 0);
   }
 

@@ -15,7 +15,7 @@ import type { RouteRequest } from "./route-table.ts";
 export interface SandboxFilesOptions {
   readonly mcp: Mcp;
   readonly files: WorkspaceFiles;
-  /** A client that is silent for so long in the middle of its file is cut off. */
+  /** A client that sends nothing for this time during an upload is disconnected. */
   readonly stallMs: number;
 }
 
@@ -35,7 +35,7 @@ const STATUS_BY_REASON: ReadonlyMap<unknown, number> = new Map([
   ["range", 416],
 ]);
 
-/** `GET`, `HEAD` and `PUT /api/sandboxes/{id}/files/{path}`: an owner's files, streamed. */
+/** `GET`, `HEAD` and `PUT /api/sandboxes/{id}/files/{path}`: the files of an owner's sandbox, streamed. */
 export class SandboxFilesEndpoint {
   readonly #options: SandboxFilesOptions;
   readonly #receiving = new WeakSet<Duplex>();
@@ -44,7 +44,7 @@ export class SandboxFilesEndpoint {
     this.#options = options;
   }
 
-  /** Whether a file is coming in here: then its silences are limited, and not the time that it takes. */
+  /** Whether an upload is in progress on this socket. Its pauses are limited instead of its total time. */
   isReceiving(socket: Duplex): boolean {
     return this.#receiving.has(socket);
   }
@@ -101,7 +101,7 @@ export class SandboxFilesEndpoint {
         },
         toRecord: ({ bytes }) => ({ bytes }),
       });
-      // Whoever has the whole answer has it on record.
+      // The response is completed only after the ledger row is written.
       const { sandbox, bytes, finish } = value;
       await finish();
       log({ sandbox, path, bytes, outcome: "ok" });
@@ -127,7 +127,8 @@ export class SandboxFilesEndpoint {
           ? STATUS_BY_REASON.get(error.facts["reason"])
           : undefined;
     const { withStack } = this.#options.mcp;
-    // Many clients read the answer only after the last byte of their body: the rest is taken and thrown away.
+    // Many clients read the response only after they have sent their whole body, so the rest of the body is read and
+    // discarded.
     const isStalled = status === STALLED;
     const refusal = retryAfter === undefined ? {} : refusalHeaders(error.facts);
     const headers = { ...refusal, ...(isStalled && { connection: "close" }) };
@@ -135,7 +136,7 @@ export class SandboxFilesEndpoint {
     if (!request.complete && !isStalled) this.#drain(request);
   }
 
-  /** For as long as a whole request may take: nobody may go on sending for ever what is not wanted. */
+  /** Discards the rest of the body, for a limited time. */
   #drain(request: HttpExchange["request"]): void {
     const timer = setTimeout(() => request.destroy(), this.#options.stallMs);
     timer.unref();
@@ -148,7 +149,7 @@ interface Work {
   readonly act: (files: OpenFiles, file: NamedFile) => Promise<FileAnswer>;
 }
 
-/** Which file is meant, and what is said of one that comes. */
+/** The file of a request, and the announced digest and size of an upload. */
 interface NamedFile {
   readonly id: string;
   readonly path: string;
@@ -163,8 +164,8 @@ function namedFile({ method, headers }: HttpExchange["request"], parts: readonly
 }
 
 /**
- * Decodes once, part by part. What could mean two things to two readers is refused here: an encoded slash, `.`, `..`
- * and empty parts. Whether the rest leads out of the workspace, by a link, is for the guest to see.
+ * Decodes the path once, part by part. Rejects ambiguous parts: an encoded slash, `.`, `..` and empty parts. The guest
+ * checks whether the path leads out of the workspace by a symbolic link.
  */
 function readFilePath([id = "", encoded = ""]: readonly string[]): { readonly id: string; readonly path: string } {
   const parts = encoded.split("/").map(decodePart);
@@ -187,7 +188,7 @@ function badPath(reason: string): OwlError {
   });
 }
 
-/** The endpoint does what two tools do, so it is governed as they are. */
+/** The endpoint does the same as two tools, so it is governed like them. */
 function fileWork(
   operation: "file_read" | "file_write",
   { id, path, sha256, sizeBytes }: NamedFile,
@@ -210,7 +211,7 @@ function fileWork(
   };
 }
 
-/** A yes is for one content, and the body has not been read when it is asked for. */
+/** An approval applies to one content, and the body is not read yet when the approval is requested. */
 function unseenContent(rule: string): OwlError {
   return new OwlError("governance_denied", `${UNAPPROVED_MESSAGE}, and nothing says what is in the file`, {
     facts: { rule },

@@ -16,14 +16,14 @@ export interface SessionEndpointOptions {
   readonly withStack: boolean;
 }
 
-/** A request to a session, as its client sent it. */
+/** A request to a session, as the client sent it. */
 export interface SessionRequest {
   readonly method: "POST" | "GET" | "DELETE";
   readonly sessionId: string;
   readonly body: string;
 }
 
-/** Requests to sessions of this server. */
+/** Serves requests to sessions of this server. */
 export class SessionEndpoint {
   readonly #options: SessionEndpointOptions;
 
@@ -56,7 +56,7 @@ export class SessionEndpoint {
     await session.answer(requests, exchange, { isBatch: parsed.batch, refusals });
   }
 
-  /** The stream of a session, or a lost one of its streams. */
+  /** Opens the stream of a session, or resumes one of its streams. */
   get(sessionId: string, exchange: SessionExchange): void {
     const { request, response, traceId } = exchange;
     const session = this.#options.sessions.get(sessionId, exchange.principal);
@@ -84,7 +84,7 @@ export class SessionEndpoint {
 
 export type InvalidItem = Incoming & { readonly kind: "invalid" };
 
-/** Batches exist in one revision only. */
+/** Returns the messages. Batches exist in one revision only. */
 export function itemsOf(parsed: Parsed, version: string): readonly Incoming[] {
   if (!parsed.batch) return [parsed.item];
   if (!hasBatches(version))

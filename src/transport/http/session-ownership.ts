@@ -12,10 +12,10 @@ export interface SessionOwnershipOptions {
 
 export type TakeOver = "here" | "nowhere" | "moved";
 
-/** Knows which sessions are this server's, beyond doubt, and takes over those of servers that are gone. */
+/** Knows which sessions this server certainly owns, and takes over sessions of servers that are gone. */
 export class SessionOwnership {
   readonly #options: SessionOwnershipOptions;
-  /** In which term of this server a session was known to be its own. */
+  /** The term of this server in which its ownership of a session was confirmed. */
   readonly #terms = new WeakMap<Session, number>();
   readonly #adopting = new Map<string, Promise<TakeOver>>();
 
@@ -23,7 +23,7 @@ export class SessionOwnership {
     this.#options = options;
   }
 
-  /** Whether it can be used without asking anybody. */
+  /** Whether this server can use the session without asking the store. */
   isHere(sessionId: string): boolean {
     const { sessions, owners } = this.#options;
     const session = sessions.find(sessionId);
@@ -32,25 +32,28 @@ export class SessionOwnership {
     return term !== undefined && this.#terms.get(session) === term && session.log?.isTaken !== true;
   }
 
-  /** The store said that it is this server's, in this term of it. */
+  /** The store has confirmed in this term that this server owns the session. */
   confirm(sessionId: string, term: number | undefined): void {
     const session = this.#options.sessions.find(sessionId);
     if (session !== undefined && term !== undefined) this.#terms.set(session, term);
   }
 
-  /** Resolves when this server is not just about to take it over. */
+  /** Resolves when no takeover of the session is in progress on this server. */
   async settled(sessionId: string): Promise<void> {
     await this.#adopting.get(sessionId)?.catch(() => undefined);
   }
 
-  /** It is another server's by now. */
+  /** Releases a session that another server owns by now. */
   async letGo(sessionId: string): Promise<void> {
     const { sessions } = this.#options;
     const session = sessions.find(sessionId);
     if (session !== undefined) await sessions.letGo(session);
   }
 
-  /** Takes over a session of a server that is gone, for its owner. @throws OwlError when nobody can be asked. */
+  /**
+   * Takes over a session of a server that is gone, for its owner.
+   * @throws OwlError when the store is unavailable.
+   */
   adopt(sessionId: string, from: string, exchange: HttpExchange): Promise<TakeOver> {
     const running = this.#adopting.get(sessionId);
     if (running !== undefined) return running;

@@ -12,11 +12,14 @@ interface OpenOptions {
   readonly stored?: StoredStream;
 }
 
-/** The streams of one session: one for what belongs to no request, and one for each request that has more to say than its answer. */
+/**
+ * The streams of one session: one for messages without a request, and one for each request that sends more than its
+ * answer.
+ */
 export class SessionStreams {
   readonly #streams = new Map<string, ResumableStream>();
   readonly #standalone: ResumableStream;
-  /** Where streams outlive this server, once the session has begun. */
+  /** Stores the streams for other servers, once the session is initialized. */
   log: SessionLog | undefined;
 
   constructor(stored: readonly StoredStream[] = []) {
@@ -41,17 +44,17 @@ export class SessionStreams {
     return stream;
   }
 
-  /** Sends what belongs to no request. */
+  /** Sends a message that belongs to no request. */
   send(message: JsonRpcMessage): void {
     this.#standalone.send(message);
   }
 
-  /** The stream for what belongs to no request, if nobody reads it. */
+  /** The stream for messages without a request, unless a client is connected to it. */
   standalone(): ResumableStream | undefined {
     return this.#standalone.isConnected ? undefined : this.#standalone;
   }
 
-  /** Goes on with a stream after the event that the client saw last; says no when there is no such stream. */
+  /** Resumes a stream after the last event that the client received. Returns false when there is no such stream. */
   resume(lastEventId: string, openSink: (stream: ResumableStream) => EventStream): boolean {
     const position = parseEventId(lastEventId);
     const stream = position === undefined ? undefined : this.#streams.get(position.streamId);
@@ -66,7 +69,7 @@ export class SessionStreams {
     timer.unref();
   }
 
-  /** Streams for requests whose server was lost before it had answered them. */
+  /** The streams for requests whose server was lost before it answered them. */
   *unanswered(): Iterable<ResumableStream> {
     for (const stream of this.#streams.values()) if (stream !== this.#standalone && !stream.isEnded) yield stream;
   }
@@ -104,7 +107,7 @@ export class SessionStreams {
 
 const MAX_WATCHED = 1000;
 
-/** What a session has settled with its client, so that another server can go on with it. */
+/** The state that a session has agreed on with its client, so that another server can continue the session. */
 export class SessionMemory {
   readonly #ownerId: string;
   #initialize: Readonly<Record<string, unknown>> = {};
@@ -125,7 +128,7 @@ export class SessionMemory {
     };
   }
 
-  /** Says what a request has changed, now that its answer is known. */
+  /** Updates the state after a request was answered. Returns what changed. */
   note({ method, params = {} }: JsonRpcRequest, answer: JsonRpcResponse | undefined): "began" | "changed" | undefined {
     if (answer === undefined || !("result" in answer)) return undefined;
     const { level, uri } = params;
@@ -138,7 +141,7 @@ export class SessionMemory {
   }
 }
 
-/** The requests that bring a new connection to the state of an old one. */
+/** The requests that bring a new connection to the state of the old one. */
 export function requestsFor({ initialize, logLevel, watched }: SessionState): readonly JsonRpcRequest[] {
   const request = (method: string, params: Readonly<Record<string, unknown>>): JsonRpcRequest => ({
     jsonrpc: "2.0",

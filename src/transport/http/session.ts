@@ -21,7 +21,10 @@ import { SessionStreams, requestsFor, SessionMemory } from "./session-streams.ts
 import { Lifeline } from "../../call/lifeline.ts";
 import { hasResumableStreams } from "../../mcp/versions.ts";
 
-/** Questions to the client that different servers have asked must never have the same number. */
+/**
+ * The number of ids for requests to the client that each server may use, so that ids of different servers never
+ * collide.
+ */
 const QUESTIONS_PER_SERVER = 2 ** 32;
 
 export interface SessionOptions {
@@ -29,13 +32,13 @@ export interface SessionOptions {
   readonly mcp: Mcp;
   readonly ownerId: string;
   readonly keepAliveMs: number;
-  /** Where it is kept for other servers. */
+  /** Stores the session for other servers. */
   readonly store?: SessionStore | undefined;
-  /** What another server had of it. */
+  /** The state of the session from another server. */
   readonly taken?: TakenSession | undefined;
 }
 
-/** An MCP session over HTTP: one connection, and the streams that carry what is not a plain answer. */
+/** An MCP session over HTTP: one connection, and the streams for messages that are not a plain answer. */
 export class Session {
   readonly id: string;
   readonly ownerId: string;
@@ -64,12 +67,12 @@ export class Session {
     return this.connection.openRequests > 0 || this.streams.areConnected;
   }
 
-  /** What is kept of it for other servers, once it has begun. */
+  /** The stored log of the session for other servers, once it is initialized. */
   get log(): SessionLog | undefined {
     return this.#log;
   }
 
-  /** Answers the requests of one POST: as JSON, or as a stream from the moment that something else must be said first. */
+  /** Answers the requests of one POST: as JSON, or as a stream once another message must be sent before the answers. */
   async answer(
     requests: readonly JsonRpcRequest[],
     exchange: SessionExchange,
@@ -106,14 +109,14 @@ export class Session {
     this.connection.respond(message);
   }
 
-  /** Opens the stream for what belongs to no request; says no when there is one. */
+  /** Opens the stream for messages without a request. Returns false when it is already open. */
   listen(exchange: SessionExchange): boolean {
     const stream = this.streams.standalone();
     stream?.connect(this.openSink(exchange, stream));
     return stream !== undefined;
   }
 
-  /** Goes on with a stream after the event that the client saw last; says no when there is no such stream. */
+  /** Resumes a stream after the last event that the client received. Returns false when there is no such stream. */
   resume(lastEventId: string, exchange: SessionExchange): boolean {
     return this.streams.resume(lastEventId, (stream) => this.openSink(exchange, stream));
   }
@@ -133,7 +136,7 @@ export class Session {
     return { principal, label, transport: "http", protocolVersion: this.connection.version, sessionId: this.id };
   }
 
-  /** Goes on with what another server had of this session. What that one was about to answer nobody will. */
+  /** Continues the session of another server. Requests that the other server had not answered get an error. */
   async revive({ state }: TakenSession, exchange: SessionExchange): Promise<void> {
     const { traceId } = exchange;
     for (const request of requestsFor(state)) {
@@ -190,7 +193,7 @@ export class Session {
   }
 }
 
-/** How one POST is answered: nothing is decided until there is something to send. */
+/** The answer to one POST. Whether it is JSON or a stream is decided when there is a message to send. */
 export class SessionReply {
   readonly #session: Session;
   readonly #exchange: SessionExchange;
@@ -215,7 +218,7 @@ export class SessionReply {
     if (hasResumableStreams(this.#session.connection.version)) this.#open()?.drop();
   }
 
-  /** Ends the stream with the answers; says no when there is none and the answers go out as JSON. */
+  /** Ends the stream with the answers. Returns false when there is no stream: the answers are then sent as JSON. */
   finish(answers: readonly JsonRpcResponse[]): boolean {
     const stream = this.#stream;
     if (stream === undefined) return false;
@@ -235,13 +238,13 @@ export class SessionReply {
     return stream;
   }
 
-  /** A question that cannot reach the client is answered for it, so that nobody waits. */
+  /** Rejects a request to the client that cannot be delivered, so that the call does not wait for its answer. */
   #refuse(question: JsonRpcRequest): void {
     const error = { code: -32600, message: "the client does not accept text/event-stream and cannot be asked" };
     this.#session.respond({ jsonrpc: "2.0", id: question.id, error });
   }
 
-  /** A lost connection is no cancellation while the client can resume; it is one when there was nothing to resume. */
+  /** A lost connection cancels the request only when there is no stream that the client can resume. */
   #onClose(): void {
     if (this.#stream === undefined && !this.#exchange.response.writableFinished) this.gone.end();
   }

@@ -12,15 +12,15 @@ export interface SessionsOptions {
   readonly maxSessions: number;
   readonly idleMs: number;
   readonly keepAliveMs: number;
-  /** Default: names that say nothing. */
+  /** Default: random ids. */
   readonly newId?: (() => string) | undefined;
-  /** Where sessions are kept for other servers. */
+  /** Stores sessions for other servers. */
   readonly store?: SessionStore | undefined;
 }
 
 const ID_BYTES = 24;
 
-/** All sessions. One that belongs to somebody else looks like one that never was. */
+/** All sessions of this server. For other principals a session does not exist. */
 export class Sessions {
   readonly #sessions = new Map<string, Session>();
   readonly #options: SessionsOptions;
@@ -47,7 +47,7 @@ export class Sessions {
     return session;
   }
 
-  /** Goes on with a session of another server. */
+  /** Continues a session of another server. */
   async restore(id: string, taken: TakenSession, exchange: SessionExchange): Promise<void> {
     const session = this.#make({ id, ownerId: taken.state.ownerId, taken });
     await session.revive(taken, exchange);
@@ -65,13 +65,13 @@ export class Sessions {
     return session;
   }
 
-  /** For good, on all servers. */
+  /** Ends the session on all servers. */
   async end(session: Session): Promise<void> {
     session.log?.end();
     await this.letGo(session);
   }
 
-  /** Here; another server may go on with it. */
+  /** Removes the session from this server. Another server may continue it. */
   async letGo(session: Session): Promise<void> {
     this.#sessions.delete(session.id);
     await session.close();
@@ -98,7 +98,7 @@ export class Sessions {
     }
   }
 
-  /** Room is made by whoever holds the most, with the session used least recently; never by one that is at work. */
+  /** Ends the least recently used idle session of the principal with the most sessions. Busy sessions are not ended. */
   #endLeastRecent(): boolean {
     const held = new Map<string, number>();
     for (const { ownerId } of this.#sessions.values()) held.set(ownerId, (held.get(ownerId) ?? 0) + 1);
@@ -112,7 +112,7 @@ export class Sessions {
   }
 }
 
-/** A name that says nothing and that nobody guesses. */
+/** A random id that cannot be guessed. */
 export function secretId(): string {
   return randomBytes(ID_BYTES).toString("base64url");
 }

@@ -10,11 +10,11 @@ import { refusalHeaders } from "./quota-headers.ts";
 import { header, type HttpExchange, lifeOf, sendError } from "./exchange-io.ts";
 import type { RouteRequest } from "./route-table.ts";
 
-/** Whatever a file of a skill holds, a browser must not run it as a page of this server. */
+/** A browser must not render any file of a skill as a page of this server. */
 const HEADERS = {
   "content-security-policy": "sandbox",
   "x-content-type-options": "nosniff",
-  // It may be kept, but must be asked for again: the entity tag makes that cheap.
+  // The response may be cached and must be revalidated. The entity tag makes that cheap.
   "cache-control": "private, no-cache",
   "accept-ranges": "bytes",
 } as const;
@@ -49,7 +49,7 @@ async function sendSkill(mcp: Mcp, exchange: HttpExchange, { parts }: RouteReque
   }
 }
 
-/** The same way as every other read: whoever may not read a skill over MCP may not here. */
+/** The call goes through the same pipeline as MCP reads, so the same policy applies. */
 function callOf(mcp: Mcp, { request, response, principal, label, traceId }: HttpExchange): Call {
   const caller = { principal, label, transport: "http", protocolVersion: PLAIN_VERSION, sessionId: undefined } as const;
   const range = request.method === "HEAD" ? undefined : header(request, "range");
@@ -96,7 +96,7 @@ function factsOf({ _meta }: ResourceContents): ContentFacts | undefined {
   return isContentFacts(facts) ? facts : undefined;
 }
 
-/** Only skills have these facts, and their own code makes them: looking at one field is enough. */
+/** Only skills set these facts, and their code creates them, so checking one field is enough. */
 function isContentFacts(value: unknown): value is ContentFacts {
   return typeof value === "object" && value !== null && "digest" in value;
 }

@@ -11,7 +11,7 @@ const LIVE = "/health/live";
 const NOT_READY: ReadonlySet<string> = new Set(["/health", "/health/ready"]);
 const HEADERS = { "cache-control": "no-store", "retry-after": "1" } as const;
 
-/** What everybody hears before the server can serve: that it lives, and is to be asked again. */
+/** Serves requests while the server starts: liveness succeeds, everything else gets 503. */
 export function startingHandler(http: Config["http"]): HttpHandler {
   const guard = guardOf(http);
   const answer = (request: IncomingMessage, response: ServerResponse): void => {
@@ -26,7 +26,7 @@ export function startingHandler(http: Config["http"]): HttpHandler {
     handle(request, response) {
       const traceId = traceIdFrom(request.headers["traceparent"]);
       tellTraceId(response, traceId);
-      // Nobody reads what came with it, and the next request must find who serves by then.
+      // The request body is not read, and the next request must reach the handler of that time.
       response.shouldKeepAlive = false;
       try {
         answer(request, response);

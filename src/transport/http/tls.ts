@@ -15,7 +15,7 @@ export interface TlsPair {
   readonly key: Buffer;
 }
 
-/** Reads both files and makes sure that they belong together. */
+/** Reads both files and checks that the key belongs to the certificate. */
 export function readTls(files: TlsFiles): TlsPair {
   const pair = readPair(files);
   createSecureContext(toContext(pair));
@@ -28,13 +28,13 @@ export function toContext({ cert, key }: TlsPair): SecureContextOptions {
 
 export interface TlsWatcherOptions {
   readonly files: TlsFiles;
-  /** What the server started with, so that no change between its reading and the first look is missed. */
+  /** The pair that the server started with, so that a change before the first poll is detected. */
   readonly inUse: TlsPair;
   readonly logger: Logger;
   readonly onChange: (pair: TlsPair) => void;
 }
 
-/** Calls back with each new certificate. A pair that does not fit is left alone: the one in use stays. */
+/** Calls `onChange` with each new certificate. A pair that does not match is ignored: the current one stays in use. */
 export class TlsWatcher {
   readonly #options: TlsWatcherOptions;
   readonly #timer: NodeJS.Timeout;
@@ -58,7 +58,7 @@ export class TlsWatcher {
     return { cert: this.#inUse.cert, isRefused: this.#isRefused };
   }
 
-  /** Contents are compared, not times: certificate tools swap symbolic links. */
+  /** Compares contents, not modification times: certificate tools replace symbolic links. */
   look(): void {
     const { files, logger } = this.#options;
     try {

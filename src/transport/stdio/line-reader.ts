@@ -5,7 +5,10 @@ const NEWLINE = 0x0a;
 
 export type Line = { readonly ok: true; readonly bytes: Buffer } | { readonly ok: false; readonly error: OwlError };
 
-/** Cuts a stream of bytes into lines, whatever the chunks. A line that is too long is refused once and skipped to its end. */
+/**
+ * Splits a byte stream into lines, independent of its chunks. A line that is too long is rejected once and skipped to
+ * its end.
+ */
 export class LineReader {
   readonly #maxBytes: number;
   readonly #onLine: (line: Line) => void;
@@ -30,7 +33,7 @@ export class LineReader {
     if (start < chunk.length) this.#append(chunk.subarray(start));
   }
 
-  /** The stream has ended; what came without a newline still counts. */
+  /** The stream has ended. Bytes without a newline at the end count as a line. */
   end(): void {
     if (this.#size > 0 || this.#skipping) this.#finish();
   }
@@ -62,8 +65,8 @@ export class LineReader {
 }
 
 /**
- * Slows down a client that floods its line. Nothing is refused: a message that was not read has no id to answer to, and
- * its client would wait for ever. What is not read stays in the pipe, at the client's cost.
+ * Slows down a client that floods the server. Nothing is rejected: an unread message has no id to answer to, and its
+ * client would wait without end. Unread messages stay in the pipe.
  */
 export class FloodDelay {
   readonly #input: Readable;
@@ -72,7 +75,7 @@ export class FloodDelay {
   #timer: NodeJS.Timeout | undefined;
   #isStopped = false;
 
-  /** `delayOf` counts a message, and says how long to read no more. */
+  /** `delayOf` counts a message and returns for how long to stop reading. */
   constructor(input: Readable, delayOf: () => number) {
     this.#input = input;
     this.#delayOf = delayOf;
@@ -82,7 +85,7 @@ export class FloodDelay {
     this.#delayMs = this.#delayOf();
   }
 
-  /** After what came at once: reads on at once, or later. */
+  /** Called after each chunk: stops reading for the delay, if there is one. */
   apply(): void {
     if (this.#delayMs === 0 || this.#timer !== undefined || this.#isStopped) return;
     this.#input.pause();
@@ -93,7 +96,7 @@ export class FloodDelay {
     }, this.#delayMs);
   }
 
-  /** For good. */
+  /** Stops reading permanently. */
   stop(): void {
     this.#isStopped = true;
     clearTimeout(this.#timer);
@@ -107,8 +110,8 @@ export interface GateOptions {
 }
 
 /**
- * Lets so many requests run at a time; the others wait their turn. Only requests pass here: answers and cancellations
- * must get through, or calls that wait for them would hold the gate shut.
+ * Limits the number of requests that run at the same time; the others are queued. Responses and cancellations do not
+ * pass this gate, because running calls may wait for them.
  */
 export class RequestGate {
   readonly #options: GateOptions;
@@ -121,7 +124,7 @@ export class RequestGate {
     this.#options = options;
   }
 
-  /** Starts nothing more until `resume`: the client does not read what it has asked for already. */
+  /** Starts no more requests until `resume`: the client does not read its answers. */
   pause(): void {
     this.#isPaused = true;
   }
@@ -150,7 +153,9 @@ export class RequestGate {
     return new Promise<void>((start) => this.#waiting.push({ bytes, start }));
   }
 
-  /** Whoever waits longest comes first; the place is taken at once, so that nobody slips in between. */
+  /**
+   * Starts queued requests in order. Counts each as running before it starts, so that no new request takes its slot.
+   */
   #startWaiting(): void {
     while (!this.#isPaused && this.#running < this.#options.maxRunning) {
       const next = this.#waiting.shift();

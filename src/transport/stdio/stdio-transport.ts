@@ -31,12 +31,15 @@ export interface StdioTransportOptions {
 }
 
 const LAST_WORDS_MS = 500;
-/** For calls that are cancelled when the client has gone: their rows are written within the 2 s that clients wait. */
+/**
+ * The time for calls that are cancelled when the client disconnects: their ledger rows are written within the 2 s that
+ * clients wait.
+ */
 const STOP_GRACE_MS = 300;
 
-/** One client on stdin and stdout, one message a line. */
+/** One client on stdin and stdout, with one message per line. */
 export class StdioTransport {
-  /** Resolves when the client has closed its end. */
+  /** Resolves when the client has closed stdin. */
   readonly ended: Promise<void>;
   readonly #options: StdioTransportOptions;
   readonly #principal: Principal;
@@ -45,7 +48,7 @@ export class StdioTransport {
   readonly #gate = new RequestGate({ maxRunning: 256, maxWaitingBytes: 64 * 1024 * 1024 });
   readonly #open = new OpenRequests();
   readonly #floodDelay: FloodDelay;
-  /** The revision of a client that has sent its first request without handshake: from then on the line is pinned to it. */
+  /** The revision of a client that has sent a request without handshake. Later requests use it too. */
   #modernVersion: string | undefined;
 
   constructor(options: StdioTransportOptions) {
@@ -69,7 +72,7 @@ export class StdioTransport {
     });
   }
 
-  /** Reads no more, lets running requests finish until the deadline, then cancels them. */
+  /** Stops reading, lets running requests finish until the deadline, then cancels them. */
   async close(deadlineMs: number): Promise<void> {
     const { mcp } = this.#options;
     this.#floodDelay.stop();
@@ -102,7 +105,7 @@ export class StdioTransport {
     if (text === "") return undefined;
     const parsed = parseMessages(text);
     const bytes = line.bytes.length;
-    // What listens has no end of its own: nobody waits for it when the server stops.
+    // A subscription has no end of its own, so shutdown does not wait for it.
     if (!parsed.batch && parsed.item.kind === "request" && parsed.item.message.method === "subscriptions/listen")
       release();
     if (!parsed.batch) return this.#serve(parsed.item, bytes);
@@ -140,7 +143,7 @@ export class StdioTransport {
     };
     const serve = (): Promise<JsonRpcResponse | undefined> => this.#connection.request(message, incoming);
     try {
-      // A subscription is open as long as its client likes, and costs nothing meanwhile.
+      // A subscription stays open as long as the client, and does not count as a running request.
       return message.method === "subscriptions/listen" ? await serve() : await this.#gate.run(bytes, serve);
     } catch (thrown) {
       return this.#refusal(message.id, toOwlError(thrown), incoming.caller.protocolVersion);
@@ -166,7 +169,7 @@ export class StdioTransport {
     const meta = params?.["_meta"];
     const claimed = isObject(meta) ? meta[PROTOCOL_VERSION_META_KEY] : undefined;
     if (typeof claimed !== "string" || !isModern(claimed) || !isSupported(claimed)) return this.#version;
-    // A client may look with `server/discover` and still shake hands afterwards.
+    // A client may send `server/discover` and still use the handshake afterwards.
     if (method !== "server/discover") this.#modernVersion = claimed;
     return claimed;
   }
@@ -181,13 +184,14 @@ export class StdioTransport {
   #write(message: JsonRpcMessage | readonly JsonRpcMessage[]): void {
     const { output } = this.#options;
     if (output.write(`${serializeMessage(message)}\n`)) return;
-    // A client that does not read gets no more of its requests served until it does. Its end is still seen.
+    // While the client does not read, no more of its requests are started. stdin is still read, so that its end is
+    // noticed.
     this.#gate.pause();
     output.once("drain", () => this.#gate.resume());
   }
 }
 
-/** Gives the last answers a moment to be read; a client that does not cannot hold the server. */
+/** Waits a limited time until the last answers are written. */
 function flushed(output: Writable): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(resolve, LAST_WORDS_MS);

@@ -13,7 +13,7 @@ export const approvalCount = computed(() => approvalIds.value.length);
 export const pauses = computed(() => now.value?.paused ?? []);
 export const everybodyPause = computed(() => pauses.value.find(({ client }) => client === "*"));
 
-/** Tells tabs that have no stream which calls wait: their titles are read from afar. */
+/** Sends the ids of waiting calls to tabs without a stream, whose titles show the number of them. */
 const neighbours = new BroadcastChannel("owlclaw-approvals");
 
 export function followNow(): () => void {
@@ -23,7 +23,7 @@ export function followNow(): () => void {
   };
   const stopTelling = effect(() => {
     const ids = approvalIds.value;
-    // A channel is no window: it has no other origin to go to.
+    // A BroadcastChannel takes no target origin: it reaches only its own origin.
     // oxlint-disable-next-line unicorn/require-post-message-target-origin
     if (isOpen) neighbours.postMessage(ids);
   });
@@ -70,7 +70,7 @@ function change(news: NowChange): void {
   };
 }
 
-/** Those that are known keep their place, so that rows do not wander under the pointer. */
+/** Known entries keep their position, so that rows do not move under the pointer. */
 function merged<T extends { readonly id: string }>(
   old: readonly T[],
   fresh: readonly T[] | undefined,

@@ -1,8 +1,9 @@
 const LOCK = "owlclaw-live";
 
 /**
- * Opens what every tab in sight needs. A browser has only six connections for one server, so of the tabs out of sight one at a time
- * keeps it. Locks are missing where the page came over plain HTTP from another machine: there all of them do.
+ * Keeps a stream open in every visible tab. A browser has only six connections per server, so only one of the hidden
+ * tabs keeps its stream. Web Locks are missing on a page that was loaded over plain HTTP from another machine: there
+ * all hidden tabs keep theirs.
  */
 export function keepWhileWanted(open: () => () => void): () => void {
   let close: (() => void) | undefined;
@@ -30,7 +31,10 @@ export function keepWhileWanted(open: () => () => void): () => void {
   };
 }
 
-/** Goes on without a gap where the turn is free; otherwise it waits for the tab that has it. */
+/**
+ * Keeps the stream open without a gap when the lock is free. Otherwise closes it and waits for the tab that holds the
+ * lock.
+ */
 function takeTurn(start: () => void, stop: () => void): () => void {
   const leaving = new AbortController();
   const { signal } = leaving;
@@ -47,7 +51,7 @@ function takeTurn(start: () => void, stop: () => void): () => void {
     if (lock !== null) await hold();
     return lock === null;
   });
-  // Whoever is back in sight before the turn came waits no longer.
+  // A tab that becomes visible again aborts its wait.
   isTaken.then((taken) => (taken ? wait() : undefined)).catch(() => undefined);
   return () => leaving.abort();
 }

@@ -3,7 +3,10 @@ import type { JSX } from "preact";
 
 const spoken = signal("");
 
-/** Says one thing to screen readers, after what they are saying now. For what the reader caused or must know, nothing else. */
+/**
+ * Announces a text to screen readers when they are idle. Only for results of the user's own action, and for what the
+ * user must know.
+ */
 export function announce(text: string): void {
   spoken.value = spoken.peek() === text ? `${text}\u00a0` : text;
 }

@@ -33,7 +33,7 @@ const TONES: Readonly<Record<string, Tone>> = {
   added: "good",
 };
 
-/** The word itself says it; the colour only helps. */
+/** The word carries the meaning; the colour only supports it. */
 export function Badge({ text, tone }: { readonly text: string; readonly tone?: Tone }): JSX.Element {
   return <span class={`badge ${tone ?? TONES[text] ?? "calm"}`}>{text}</span>;
 }

@@ -3,9 +3,9 @@ import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 export interface Bar {
   readonly key: string;
-  /** From the bottom up. */
+  /** From bottom to top. */
   readonly parts: readonly { readonly tone: "good" | "warn" | "bad" | "main"; readonly value: number }[];
-  /** What the bar says when it is pointed at. */
+  /** The tooltip of the bar. */
   readonly title: string;
   readonly label?: string;
   readonly onClick?: () => void;
@@ -21,11 +21,11 @@ interface BarChartProps {
 const FIRST_WIDTH = 960;
 const LEAST_WIDTH = 200;
 const LEFT = 52;
-/** Room for a time or a day. */
+/** The width of a label with a time or a day. */
 const LABEL_PX = 76;
 const TOP = 10;
 
-/** Bars as plain SVG: it takes its colours from the theme and costs nothing to load. The numbers stand in a table beside it. */
+/** Bars as plain SVG: it uses the colours of the theme and needs no library. A table beside it contains the numbers. */
 export function BarChart({ label, bars, format, height = 160 }: BarChartProps): JSX.Element {
   const place = useRef<HTMLDivElement>(null);
   const width = useWidth(place);
@@ -61,7 +61,7 @@ export function BarChart({ label, bars, format, height = 160 }: BarChartProps): 
   );
 }
 
-/** One unit of the drawing is one pixel, so that its texts are as large as all others. */
+/** One unit of the SVG is one pixel, so that its texts have the size of all others. */
 function useWidth(place: RefObject<HTMLElement | null>): number {
   const [width, setWidth] = useState(FIRST_WIDTH);
   useLayoutEffect(() => {
@@ -118,7 +118,7 @@ function totalOf(bar: Bar): number {
   return bar.parts.reduce((sum, { value }) => sum + value, 0);
 }
 
-/** The next of 1, 2, 5, 10, 20 … */
+/** Rounds up to the next of 1, 2, 5, 10, 20 … */
 function niceTop(value: number): number {
   if (value <= 0) return 1;
   const power = 10 ** Math.floor(Math.log10(value));

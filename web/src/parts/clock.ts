@@ -1,6 +1,6 @@
 import { signal } from "@preact/signals";
 
-/** Clocks for every age on the page: what is told in minutes need not be drawn again each second. */
+/** Two clocks for all ages on the page: an age in minutes need not be rendered every second. */
 const seconds = signal(Date.now());
 const tens = signal(Date.now());
 const NEAR_MS = 120_000;
@@ -12,7 +12,7 @@ function tick(clock: typeof seconds): void {
   if (!document.hidden) clock.value = Date.now();
 }
 
-/** The time, for whoever shows how far away another one is. */
+/** The current time. It updates every second for times close to now, and every ten seconds for others. */
 export function nowNear(timeMs: number): number {
   const clock = Math.abs(Date.now() - timeMs) < NEAR_MS ? seconds : tens;
   return clock.value;

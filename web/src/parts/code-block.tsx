@@ -14,13 +14,16 @@ export function CodeBlock({ label, text }: CodeBlockProps): JSX.Element {
   );
 }
 
-/** Whatever came as JSON, as text. */
+/** Any JSON value, as text. */
 export function JsonBlock({ label, value }: { readonly label: string; readonly value: unknown }): JSX.Element {
   const text = typeof value === "string" ? value : (JSON.stringify(value, null, 2) ?? "nothing");
   return <CodeBlock label={label} text={text} />;
 }
 
-/** Fields of several lines, such as code, stand for themselves: nobody should have to read it in the form of JSON before they say yes. */
+/**
+ * Shows fields with several lines, such as code, as plain text, so that operators need not read them as JSON strings
+ * before they approve.
+ */
 export function ArgumentsBlock({ value }: { readonly value: unknown }): JSX.Element {
   const fields = typeof value === "object" && value !== null && !Array.isArray(value) ? Object.entries(value) : [];
   const long = fields.flatMap(([name, field]) =>

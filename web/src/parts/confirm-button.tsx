@@ -12,7 +12,7 @@ interface ConfirmButtonProps {
   readonly class?: string;
 }
 
-/** For what cannot be taken back: says what will happen, then asks once. */
+/** For destructive actions: explains the effect and asks once. */
 export function ConfirmButton(props: ConfirmButtonProps): JSX.Element {
   const [isOpen, setOpen] = useState(false);
   const action = useAction(async () => {

@@ -7,11 +7,11 @@ interface DialogProps {
   readonly children: ComponentChildren;
 }
 
-/** The browser's own dialog: it holds the focus, gives it back, and Escape closes it. */
+/** The dialog element of the browser: it traps the focus and restores it, and Escape closes it. */
 export function Dialog({ title, onClose, children }: DialogProps): JSX.Element {
   const box = useRef<HTMLDialogElement>(null);
   const titleId = useId();
-  // Before it is drawn: what is typed at once belongs to it.
+  // Opened before the first paint, so that keys typed at once go to the dialog.
   useLayoutEffect(() => {
     const dialog = box.current;
     dialog?.showModal();

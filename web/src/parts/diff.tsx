@@ -4,7 +4,7 @@ import { countOf, visibleText } from "./format.ts";
 import { lineDiff } from "./line-diff.ts";
 
 const CLASSES = { " ": "same", "-": "out", "+": "in", "…": "gap" };
-/** A file may be nothing but ends of lines, and each is an element. */
+/** A file may consist only of line ends, and each line is an element. */
 const MOST_LINES = 1000;
 
 interface DiffProps {
@@ -13,7 +13,7 @@ interface DiffProps {
   readonly after: string;
 }
 
-/** The marks are text, so that the change is told without colours too. */
+/** The marks are text, so that the diff can be read without colours. */
 export function Diff({ label, before, after }: DiffProps): JSX.Element {
   const lines = useMemo(() => lineDiff(before, after), [before, after]);
   if (!lines.some(({ mark }) => mark === "-" || mark === "+"))

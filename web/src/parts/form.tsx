@@ -6,7 +6,7 @@ interface FormProps {
   readonly children: ComponentChildren;
 }
 
-/** A form that never leaves the page. */
+/** A form that is submitted by script and never navigates. */
 export function Form(props: FormProps): JSX.Element {
   return (
     <form

@@ -39,7 +39,7 @@ export function shortTimeOf(iso: string): string {
   return shortFormat.format(new Date(iso));
 }
 
-/** `2026-11-03` as people say it. */
+/** `2026-11-03` in the local format. */
 export function dayOf(day: string): string {
   return dayFormat.format(new Date(`${day.slice(0, 10)}T00:00:00Z`));
 }
@@ -48,7 +48,7 @@ export function countOf(value: number): string {
   return countFormat.format(value);
 }
 
-/** Micro-units as units; what a unit is worth is the operator's affair. */
+/** Micro-units as units, without a currency: the operator defines what a unit is worth. */
 export function moneyOf(micros: number): string {
   const units = micros / 1_000_000;
   return (Math.abs(units) < 0.1 ? centsFormat : moneyFormat).format(units);
@@ -78,7 +78,7 @@ export function durationOf(ms: number): string {
   return `${Math.floor(hours / 24)} days`;
 }
 
-/** Control characters and those that turn the direction of a line are shown, not obeyed. */
+/** Replaces control characters and bidirectional controls. */
 export function visibleText(text: string): string {
   return text.replaceAll(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g, "\u{fffd}");
 }

@@ -3,7 +3,7 @@ export interface DiffLine {
   readonly text: string;
 }
 
-/** Above this product of lines, the middle is shown as taken out and put in, without looking for what is the same inside. */
+/** Above this product of line counts, the middle is shown as removed and added, without a search for common lines. */
 const MOST_CELLS = 1_000_000;
 const CONTEXT_LINES = 3;
 
@@ -46,7 +46,7 @@ function middle(old: readonly string[], fresh: readonly string[]): readonly Diff
   return [...lines, ...old.slice(i).map(out), ...fresh.slice(j).map(put)];
 }
 
-/** Answers how many lines both texts have in common, in order, from these two places on. */
+/** Returns a function that gives the length of the longest common subsequence of lines from two positions on. */
 function commonRuns(old: readonly string[], fresh: readonly string[]): (i: number, j: number) => number {
   const width = fresh.length + 1;
   const longest = new Uint32Array((old.length + 1) * width);
@@ -59,7 +59,7 @@ function commonRuns(old: readonly string[], fresh: readonly string[]): (i: numbe
   return at;
 }
 
-/** Long stretches without a change become one line that says how many there are. */
+/** Long unchanged parts become one line with their number of lines. */
 function shortened(lines: readonly DiffLine[]): readonly DiffLine[] {
   const isNear = lines.map(() => false);
   lines.forEach(({ mark }, index) => {

@@ -5,7 +5,7 @@ interface StillProps<T> {
   readonly children: (value: T) => ComponentChildren;
 }
 
-/** Draws again only when `value` is another object: of five hundred rows, those that changed. */
+/** Renders again only when `value` is another object: of many rows, only those that changed. */
 export class Still<T> extends Component<StillProps<T>> {
   override shouldComponentUpdate(next: Readonly<StillProps<T>>): boolean {
     return next.value !== this.props.value;

@@ -4,7 +4,7 @@ interface MeterProps {
   readonly label: string;
   readonly used: number;
   readonly most: number;
-  /** Where it will end if it goes on like this. */
+  /** The expected value at the end of the period. */
   readonly forecast?: number;
 }
 

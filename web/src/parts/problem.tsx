@@ -1,7 +1,7 @@
 import type { ComponentChildren, JSX } from "preact";
 import { ApiFailure } from "../server/api.ts";
 
-/** What went wrong and what to do next, in words. */
+/** Shows an error and its hint. */
 export function Problem({
   error,
   onRetry,
@@ -44,7 +44,7 @@ export function Empty({
   );
 }
 
-/** Keeps the place of what comes, so that nothing jumps when it is there. */
+/** Reserves the space of the content, so that the layout does not shift. */
 export function Loading({ what }: { readonly what: string }): JSX.Element {
   return <p class="loading">Loading {what}…</p>;
 }

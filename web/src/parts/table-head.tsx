@@ -2,9 +2,9 @@ import type { JSX } from "preact";
 
 interface Column {
   readonly title: string;
-  /** Numbers stand at the right. */
+  /** Aligned to the end, for numbers. */
   readonly isEnd?: boolean;
-  /** Only for those who hear the page. */
+  /** Only for screen readers. */
   readonly isUnseen?: boolean;
 }
 

@@ -6,7 +6,7 @@ interface Tab {
   readonly to: string;
 }
 
-/** Links, since each has an address of its own; a list of links is also what readers expect then. */
+/** The tabs are links, because each has its own address. Screen readers announce them as a list of links. */
 export function Tabs({
   label,
   tabs,

@@ -2,7 +2,7 @@ import type { JSX } from "preact";
 import { nowNear } from "./clock.ts";
 import { dateTimeOf, durationOf, timeOf } from "./format.ts";
 
-/** How long ago; the exact time is its title. */
+/** The age of a time. Its title is the exact time. */
 export function Age({ since }: { readonly since: string }): JSX.Element {
   const sinceMs = Date.parse(since);
   const ms = Math.max(0, nowNear(sinceMs) - sinceMs);
@@ -13,7 +13,7 @@ export function Age({ since }: { readonly since: string }): JSX.Element {
   );
 }
 
-/** How long until. */
+/** The duration until a time. */
 export function Until({ time }: { readonly time: string }): JSX.Element {
   const timeMs = Date.parse(time);
   const ms = timeMs - nowNear(timeMs);

@@ -6,21 +6,24 @@ interface VirtualRowsProps {
   readonly count: number;
   readonly header: ComponentChildren;
   readonly row: (index: number) => ComponentChildren;
-  /** The places that are looked at, with some around them. */
+  /** Receives the range of rendered rows. */
   readonly onWindow?: (first: number, last: number) => void;
-  /** Under which name the place is kept for whoever comes back. */
+  /** The key under which the scroll position is stored, to restore it later. */
   readonly memory: string;
-  /** As high as its rows, where they are few. */
+  /** With few rows, the table is only as high as its rows. */
   readonly isFitting?: boolean;
 }
 
 const ROW_PX = 30;
-/** Browsers cannot make an element of any height; Firefox ends at 17 million pixels. Beyond it, a pixel of the bar is more than one of rows. */
+/**
+ * Browsers limit the height of an element; in Firefox to 17 million pixels. Beyond this limit, one pixel of the scroll
+ * bar is more than one pixel of rows.
+ */
 const MOST_PX = 15_000_000;
 const AROUND_ROWS = 12;
 const places = new Map<string, number>();
 
-/** A table of any length of which only the rows in sight exist. */
+/** A table of any length that renders only the visible rows. */
 export function VirtualRows(props: VirtualRowsProps): JSX.Element {
   const { label, count, header, row, onWindow, memory, isFitting = false } = props;
   const box = useRef<HTMLDivElement>(null);

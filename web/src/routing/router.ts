@@ -3,12 +3,12 @@ import { BASE, queryText } from "../server/api.ts";
 import { staysHere } from "./stays-here.ts";
 
 interface Place {
-  /** Below /dashboard, without slashes at the ends. */
+  /** The path below /dashboard, without slashes at its ends. */
   readonly path: string;
   readonly query: URLSearchParams;
 }
 
-/** Whether one has moved within the page since it was loaded. */
+/** Whether the user has navigated within the page since it was loaded. */
 export let hasMoved = false;
 
 export const place = signal<Place>(currentPlace());
@@ -23,7 +23,7 @@ function decoded(segment: string): string {
   try {
     return decodeURIComponent(segment);
   } catch {
-    // Not an encoding: then it is meant as it stands.
+    // Not a valid encoding, so the segment is used unchanged.
     return segment;
   }
 }
@@ -44,7 +44,7 @@ export function navigate(to: string, options: { readonly replace?: boolean } = {
   place.value = currentPlace();
 }
 
-/** Changes some of the query and leaves the rest, without a new step in the history. */
+/** Changes part of the query, without a new history entry. */
 export function changeQuery(changes: Readonly<Record<string, string | undefined>>): void {
   const query = Object.fromEntries(place.peek().query);
   navigate(`${location.pathname}?${queryText({ ...query, ...changes })}`.replace(/\?$/, ""), { replace: true });

@@ -1,6 +1,6 @@
 import { BASE } from "../server/api.ts";
 
-/** Whether a click on a link is for the page itself, and not for the browser: a new tab, a download, another place. */
+/** Whether the page handles a click on a link. The browser handles new tabs, downloads and other addresses. */
 export function staysHere(event: MouseEvent, link: HTMLAnchorElement): boolean {
   return isPlainClick(event) && isPageAddress(link) && link.target === "" && !link.hasAttribute("download");
 }

@@ -1,6 +1,6 @@
 /**
- * The server is of the same build as this page, and the contract is the one description of what it says: its answers are taken
- * for what they are called there.
+ * Parses an answer without validation: the server is of the same build as the page, and both use the types of the
+ * contract.
  */
 // oxlint-disable-next-line typescript/no-unnecessary-type-parameters
 export function fromAnswer<T>(text: string): T {

@@ -6,10 +6,10 @@ import type { ErrorAnswer, SessionAnswer } from "../../../src/operator/contract.
 export const BASE = "/dashboard";
 const API = `${BASE}/api/`;
 
-/** `unknown` until the server was asked; `undefined` when nobody is signed in. */
+/** `unknown` until the server has answered; `undefined` without a session. */
 export const session = signal<SessionAnswer | undefined | "unknown">("unknown");
 
-/** What the server said no to, in its own words. */
+/** An error response of the server. */
 export class ApiFailure extends Error {
   override readonly name = "ApiFailure";
   readonly status: number;
@@ -56,7 +56,7 @@ function csrfHeader(): Record<string, string> {
   return typeof current === "object" ? { "x-owlclaw-csrf": current.csrf } : {};
 }
 
-/** What is asked while nobody is at the page says so, and does not keep the session. */
+/** Marks requests that are sent while the user is inactive, so that they do not extend the session. */
 async function reach(
   url: string,
   init: Omit<RequestInit, "headers"> & { readonly headers?: Record<string, string> },
@@ -87,7 +87,7 @@ function errorIn(text: string): ErrorAnswer["error"] | undefined {
     const parsed: unknown = JSON.parse(text);
     return isErrorAnswer(parsed) ? parsed.error : undefined;
   } catch {
-    // A proxy's page, say: its status is all there is to tell.
+    // Not JSON, for example the error page of a proxy. Only its status is known.
     return undefined;
   }
 }

@@ -1,18 +1,18 @@
 import { get } from "./api.ts";
 import { touch } from "./last-input.ts";
 
-/** Often enough for the shortest session that anybody would set. */
+/** Frequent enough for any reasonable session timeout. */
 const TELL_MS = 30_000;
 const INPUTS = ["pointerdown", "pointermove", "keydown", "wheel"];
 
-/** Tells the server that somebody is here who only looks: what comes by itself does not keep a session. */
+/** Extends the session while the user only reads: automatic requests do not extend it. */
 export function followInput(): () => void {
   let toldMs = Date.now();
   const onInput = (): void => {
     touch();
     if (Date.now() - toldMs < TELL_MS) return;
     toldMs = Date.now();
-    // One that has ended shows the login page; a server that is away is told of at the top.
+    // An expired session shows the login page, and the header shows an unreachable server.
     void get("session").catch(() => undefined);
   };
   for (const name of INPUTS) addEventListener(name, onInput, { passive: true, capture: true });

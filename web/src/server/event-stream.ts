@@ -5,7 +5,7 @@ export type StreamState = "connecting" | "open" | "lost";
 
 export interface StreamOptions {
   readonly path: string;
-  /** By the name of the event. One that answers "end" was the last, and nobody asks again. */
+  /** Listeners by event name. A listener that returns "end" closes the stream for good. */
   readonly on: Readonly<Record<string, (data: string) => "end" | void>>;
   readonly onState?: (state: StreamState) => void;
 }
@@ -14,8 +14,8 @@ const FIRST_RETRY_MS = 500;
 const LAST_RETRY_MS = 8_000;
 
 /**
- * Server-sent events that come back after a loss. The browser's own retry gives up at the first answer that is no stream,
- * as a proxy sends while the server restarts.
+ * Server-sent events that reconnect after a loss. EventSource itself stops retrying at the first response that is not a
+ * stream, such as the error page of a proxy while the server restarts.
  */
 export function openStream(options: StreamOptions): () => void {
   let source: EventSource | undefined;
@@ -47,13 +47,14 @@ export function openStream(options: StreamOptions): () => void {
     retryMs = Math.min(retryMs * 2, LAST_RETRY_MS);
   };
 
-  // A stream does not say why it was refused: asking for the session does, and signs out when that has ended.
+  // EventSource does not report why a stream was refused. Requesting the session does, and logs out when it has
+  // expired.
   const checkThenConnect = async (): Promise<void> => {
     try {
       session.value = await currentSession();
       if (session.peek() !== undefined) connect();
     } catch {
-      // The server does not answer yet.
+      // The server does not respond yet.
       retry();
     }
   };

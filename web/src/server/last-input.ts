@@ -1,7 +1,7 @@
-/** Who has touched nothing for so long may have left the screen alone. */
+/** After this time without input, the user counts as inactive. */
 const ATTENDED_MS = 60_000;
 
-/** Who loads the page is there. */
+/** Loading the page counts as input. */
 let lastInputMs = Date.now();
 
 export function touch(): void {

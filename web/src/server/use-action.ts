@@ -6,7 +6,7 @@ export interface Action {
   readonly run: () => void;
 }
 
-/** A button's work: one at a time, and its failure is shown where the button is. */
+/** The action of a button: it runs once at a time, and its error is shown beside the button. */
 export function useAction(work: () => Promise<unknown>): Action {
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(undefined);

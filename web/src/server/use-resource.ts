@@ -8,7 +8,7 @@ export interface Resource<T> {
   readonly reload: () => void;
 }
 
-/** What the server says now. The last answer stays on the page while the next one comes, so that nothing jumps. */
+/** Loads a resource. The last answer stays visible while the next one loads, so that the layout does not shift. */
 export function useResource<T>(path: string | undefined, query: Query = {}): Resource<T> {
   const [state, setState] = useState<{ data: T | undefined; error: unknown; isLoading: boolean }>({
     data: undefined,
@@ -31,7 +31,7 @@ export function useResource<T>(path: string | undefined, query: Query = {}): Res
       },
     );
     return () => abort.abort();
-    // `text` stands for the query, which is a new object each time.
+    // `text` replaces the query object, which is new in each render.
   }, [path, text, round]);
   const reload = useCallback(() => setRound((last) => last + 1), []);
   return { ...state, reload };

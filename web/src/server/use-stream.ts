@@ -1,7 +1,10 @@
 import { useEffect, useState } from "preact/hooks";
 import { openStream, type StreamOptions, type StreamState } from "./event-stream.ts";
 
-/** Without a path there is none: what was got stays. Streams of one view rest while nobody looks at the tab: a browser has only six connections for one server. */
+/**
+ * Follows a stream. Without a path no stream is open, and received data stays. The stream is closed while the tab is
+ * hidden, because a browser has only six connections per server.
+ */
 export function useStream(path: string | undefined, on: StreamOptions["on"]): StreamState {
   const [state, setState] = useState<StreamState>("connecting");
   useEffect(() => {
@@ -21,7 +24,7 @@ export function useStream(path: string | undefined, on: StreamOptions["on"]): St
       document.removeEventListener("visibilitychange", follow);
       close?.();
     };
-    // The listeners of a view stay the same for a path.
+    // The listeners of a view do not change for a path.
   }, [path]);
   return state;
 }

@@ -11,7 +11,7 @@ function canNotify(): boolean {
   return "Notification" in globalThis && Notification.permission === "granted";
 }
 
-/** Says whether it is on now: the browser may not want it. */
+/** Returns whether notifications are on now: the browser may deny the permission. */
 export async function switchNotifying(on: boolean): Promise<boolean> {
   if (on && "Notification" in globalThis && Notification.permission === "default")
     await Notification.requestPermission();
@@ -20,7 +20,10 @@ export async function switchNotifying(on: boolean): Promise<boolean> {
   return isNotifying.value;
 }
 
-/** Tells when one waits that did not before, until nothing waits any more; the first look at a page is no news. */
+/**
+ * Notifies when a further call waits for approval, and closes the notification when none waits. The first state after
+ * loading does not notify.
+ */
 export function followApprovals(): () => void {
   let last: ReadonlySet<string> | undefined;
   const stop = effect(() => {
@@ -42,7 +45,7 @@ let shown: Notification | undefined;
 function ring(count: number): void {
   const text = count === 1 ? "A call waits for your decision." : `${count} calls wait for your decision.`;
   announce(text);
-  // Whoever has the page before them sees it there.
+  // A user who sees the page needs no notification.
   const isSeen = !document.hidden && document.hasFocus();
   if (!isNotifying.peek() || isSeen) return;
   const notification = new Notification("OwlClaw", { body: text, tag: "owlclaw-approvals" });

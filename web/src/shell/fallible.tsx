@@ -6,7 +6,7 @@ interface FallibleProps {
   readonly children: ComponentChildren;
 }
 
-/** A view that cannot be drawn says so in its place; the switch that pauses clients stays within reach. */
+/** Shows the error of a view in place of the view. The rest of the page, such as the pause button, stays usable. */
 export class Fallible extends Component<FallibleProps, { readonly error: unknown }> {
   override state = { error: undefined };
 

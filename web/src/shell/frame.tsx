@@ -20,7 +20,7 @@ interface FrameProps {
   readonly children: ComponentChildren;
 }
 
-/** Around every view of somebody who is signed in. */
+/** The frame around every view, for operators who are logged in. */
 export function Frame({ session: { operator }, children }: FrameProps): JSX.Element {
   useEffect(followInput, []);
   useShortcuts();
@@ -121,7 +121,7 @@ function ThemeSwitch(): JSX.Element {
 }
 
 async function signOut(): Promise<void> {
-  // Whatever the server says: nothing of the session stays on the page.
+  // Whatever the server responds, the page drops all data of the session.
   await post("logout").catch(() => undefined);
   session.value = undefined;
   now.value = undefined;

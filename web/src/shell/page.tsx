@@ -5,12 +5,12 @@ import { hasMoved, place } from "../routing/router.ts";
 
 interface PageProps {
   readonly title: string;
-  /** Beside the heading. */
+  /** Shown beside the heading. */
   readonly actions?: ComponentChildren;
   readonly children: ComponentChildren;
 }
 
-/** What a view stands in: its heading is the page's title, and takes the focus when one came here by a link of the page. */
+/** The frame of a view. Its heading is the page title, and gets the focus after navigation within the page. */
 export function Page({ title, actions, children }: PageProps): JSX.Element {
   const heading = useRef<HTMLHeadingElement>(null);
   const waiting = approvalCount.value;

@@ -7,7 +7,7 @@ import { visibleText } from "../parts/format.ts";
 import { Age } from "../parts/time.tsx";
 import { post } from "../server/api.ts";
 
-/** On every page while anybody is paused. */
+/** Shown on every page while a client is paused. */
 export function PauseBanner(): JSX.Element | null {
   if (pauses.value.length === 0) return null;
   return (

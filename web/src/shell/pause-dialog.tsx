@@ -10,7 +10,7 @@ import { post } from "../server/api.ts";
 import { useAction } from "../server/use-action.ts";
 import { Form } from "../parts/form.tsx";
 
-/** Whom the open dialog would pause: a client, `*` for everybody. */
+/** The client that the open dialog would pause; `*` for all clients. */
 const asked = signal<string | undefined>(undefined);
 
 export function askToPause(client: string): void {

@@ -4,7 +4,10 @@ import { now } from "../live/now-store.ts";
 import { announce } from "../parts/announcer.tsx";
 import { visibleText } from "../parts/format.ts";
 
-/** Says who was paused by others, and who may go on, whoever saw to it. The first look at a page is no news. */
+/**
+ * Announces clients that other operators paused, and clients that any operator resumed. The first state after loading
+ * is not announced.
+ */
 export function followPauses(operator: string): () => void {
   let last: readonly Pause[] | undefined;
   return effect(() => {

@@ -1,8 +1,8 @@
 export interface Section {
-  /** The first part of the address; empty for the first page. */
+  /** The first segment of the path; empty for the start page. */
   readonly path: string;
   readonly title: string;
-  /** After `g`. */
+  /** The key that opens the section after `g`. */
   readonly key: string;
 }
 

@@ -8,7 +8,7 @@ import { SECTIONS } from "./sections.ts";
 
 const KEY = "owlclaw-shortcuts";
 const isHelpOpen = signal(false);
-/** Single keys get in the way of people who speak to their computer: they can be switched off. */
+/** Single-key shortcuts conflict with speech input, so they can be switched off. */
 const isOn = signal(localStorage.getItem(KEY) !== "off");
 
 export function openHelp(): void {
@@ -17,7 +17,7 @@ export function openHelp(): void {
 
 export function useShortcuts(): void {
   useEffect(() => {
-    /** After `g`. */
+    /** Whether `g` was pressed and the key of a section may follow. */
     let isWaiting = false;
     const listen = (event: KeyboardEvent): void => {
       if (!isOn.peek() || isTyping(event)) return;
@@ -38,7 +38,7 @@ export function useShortcuts(): void {
 function isTyping(event: KeyboardEvent): boolean {
   if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]") !== null) return true;
   const { target } = event;
-  // What somebody has used already is no shortcut as well: keys go to the page of the client's browser, and to shells.
+  // An event that another element has handled is not a shortcut: keys may go to the sandbox's browser or to a shell.
   if (event.defaultPrevented || !(target instanceof HTMLElement)) return event.defaultPrevented;
   return target.isContentEditable || target.closest("input, textarea, select, [role=application]") !== null;
 }

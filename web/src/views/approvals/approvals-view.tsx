@@ -65,7 +65,7 @@ function NotifySwitch(): JSX.Element {
   const onChange = async ({ currentTarget: box }: TargetedEvent<HTMLInputElement>): Promise<void> => {
     const isWanted = box.checked;
     const isOn = await switchNotifying(isWanted);
-    // Where nothing has changed, nothing is drawn again.
+    // When the state does not change, nothing is rendered again, so the checkbox is reset here.
     box.checked = isOn;
     setRefused(isWanted && !isOn);
   };

@@ -13,7 +13,7 @@ const WHY_UNREAD = {
   unknown: "Which sandbox it is in is not known yet, so the file may be new or there already.",
 } as const;
 
-/** A text is only shown as that of a new file where there is none. */
+/** Shows the text as a new file only when the file is known not to exist. */
 export function ProposedChangeView({ change }: { readonly change: ProposedChange }): JSX.Element {
   const { path, before, beforeMissing, after, isPart } = change;
   const label = `What would change in ${path}`;

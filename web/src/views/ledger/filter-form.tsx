@@ -66,7 +66,7 @@ interface TextFilterProps {
   readonly isFirst?: boolean;
 }
 
-/** Asks the server when the typing rests. */
+/** Updates the filter after a pause in typing. */
 function TextFilter({ name, label, value = "", options, placeholder, isFirst }: TextFilterProps): JSX.Element {
   const field = useRef<HTMLInputElement>(null);
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);

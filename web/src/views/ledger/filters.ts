@@ -1,6 +1,6 @@
 import { place } from "../../routing/router.ts";
 
-/** Names as in the address and as the server takes them. */
+/** The names in the address and in requests to the server. */
 export const FILTERS = [
   "client",
   "tool",
@@ -23,7 +23,7 @@ export function currentFilters(): Filters {
   return Object.fromEntries(pairs);
 }
 
-/** What a time field of a form holds, in the reader's own time zone, and back. */
+/** Converts between ISO times and the value of a time field, which is in the local time zone. */
 export function toLocalInput(iso: string | undefined): string {
   if (iso === undefined || Number.isNaN(Date.parse(iso))) return "";
   const date = new Date(iso);

@@ -12,7 +12,7 @@ import { Page } from "../../shell/page.tsx";
 import { currentFilters } from "./filters.ts";
 import { StageBars } from "./stage-bars.tsx";
 
-/** One call, whole. */
+/** All details of one call. */
 export function LedgerCall({ seq }: { readonly seq: string }): JSX.Element {
   const call = useResource<LedgerDetail>(`ledger/${encodeURIComponent(seq)}`);
   const filters = currentFilters();
@@ -73,7 +73,7 @@ function CallBody({ call }: { readonly call: LedgerDetail }): JSX.Element {
   );
 }
 
-/** What an operator did, or the ledger wrote about itself, has none. */
+/** Rows about acts of operators, and rows that the ledger writes about itself, have no stages. */
 function NoStages({ kind }: { readonly kind: string }): JSX.Element | null {
   if (["admin", "refusals", "checkpoint", "cut", "loss", "acknowledgement"].includes(kind)) return null;
   return (
@@ -131,7 +131,7 @@ function CallFacts({ call }: { readonly call: LedgerDetail }): JSX.Element {
   );
 }
 
-/** Leads to the sandbox while it lives, and afterwards to all that was done in it. */
+/** Links to the sandbox while it is alive, and afterwards to its ledger rows. */
 function SandboxLink({ ledgerId }: { readonly ledgerId: string | null }): JSX.Element {
   if (ledgerId === null) return <>none</>;
   const alive = now.value?.sandboxes.find((sandbox) => sandbox.ledgerId === ledgerId);

@@ -53,7 +53,7 @@ function Rows({ filters, onNews }: { readonly filters: Filters; readonly onNews:
   }, []);
   const news = useNews(pages, filters);
   void pages.version.value;
-  // With a search for a text, a page of the ledger may hold nothing that fits and still not be the last.
+  // In a text search, a page may contain no match and still not be the last one.
   if (pages.isStarted && pages.length === 0 && pages.hasMore) pages.want(0, 0);
   const isLooking = !pages.isStarted || (pages.length === 0 && pages.hasMore);
   if (isLooking)
@@ -92,7 +92,7 @@ function NoRows({ isFiltered }: { readonly isFiltered: boolean }): JSX.Element {
   );
 }
 
-/** How many came since the list was loaded. They wait behind a button, so that rows do not move while one reads. */
+/** The number of rows since the list was loaded. A button shows them, so that rows do not move while the user reads. */
 function useNews(pages: LedgerPages, filters: Filters): number {
   const [count, setCount] = useState(0);
   useEffect(() => {
@@ -110,7 +110,7 @@ function useNews(pages: LedgerPages, filters: Filters): number {
     const lookOnce = async (): Promise<void> => {
       if (isLooking) return;
       isLooking = true;
-      // Where the server does not answer, the top of the page says so.
+      // When the server does not respond, the header of the page shows it.
       await look().catch(() => undefined);
       isLooking = false;
     };

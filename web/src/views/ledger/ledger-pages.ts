@@ -4,13 +4,13 @@ import { get } from "../../server/api.ts";
 import type { Filters } from "./filters.ts";
 
 const PAGE_ROWS = 200;
-/** A server in trouble is asked again after this, and each time after twice as long. */
+/** The delay before the first retry after an error. It doubles with each further error. */
 const FIRST_PAUSE_MS = 1000;
 const LONGEST_PAUSE_MS = 30_000;
 
-/** A long list of rows, newest first, of which those near the reader are loaded. */
+/** A long list of rows, newest first, of which only those near the visible ones are loaded. */
 export abstract class LedgerPages {
-  /** Changes whenever there is something else to draw. */
+  /** Changes whenever the list must be rendered again. */
   readonly version = signal(0);
   protected readonly filters: Filters;
   #error: unknown;
@@ -24,14 +24,14 @@ export abstract class LedgerPages {
     this.filters = filters;
   }
 
-  /** How many places there are as far as is known. */
+  /** The number of rows that is known so far. */
   abstract get length(): number;
-  /** Whether there are more than `length` says. */
+  /** Whether there are more rows than `length`. */
   abstract get hasMore(): boolean;
-  /** How many there are in all, where they were counted. */
+  /** The number of all rows, when they were counted. */
   abstract get total(): number | undefined;
   abstract row(index: number): LedgerLine | undefined;
-  /** Loads what is missing between two places. */
+  /** Loads the missing rows in a range. */
   abstract want(first: number, last: number): void;
   protected abstract take(answer: LedgerPage, before: number | undefined): void;
 
@@ -43,7 +43,7 @@ export abstract class LedgerPages {
     return this.#isStarted;
   }
 
-  /** The number of the newest row when the list was made. */
+  /** The number of the newest row when the list was loaded. */
   get newest(): number {
     return this.#newest;
   }
@@ -57,7 +57,10 @@ export abstract class LedgerPages {
     clearTimeout(this.#pause);
   }
 
-  /** Until `onDone` the same is not asked for again: every drawing wants what is missing. */
+  /**
+   * Calls `onDone` after success, or after a delay on an error. Until then the same rows are not requested again,
+   * because every render wants the missing rows.
+   */
   protected async ask(before: number, onDone: () => void): Promise<void> {
     await this.load(before);
     if (this.#error === undefined || this.#isClosed) return onDone();
@@ -85,7 +88,7 @@ export abstract class LedgerPages {
   }
 }
 
-/** Rows that a filter lets through follow each other: nobody knows where the thousandth is before the others are read. */
+/** With a filter the pages must be loaded in order: the position of a row depends on all rows before it. */
 export class FilteredPages extends LedgerPages {
   readonly #rows: LedgerLine[] = [];
   #next: number | undefined;
@@ -124,10 +127,10 @@ export class FilteredPages extends LedgerPages {
   }
 }
 
-/** Pages that are far from what is looked at are let go of, so that a million rows do not stay in memory. */
+/** Pages far from the visible rows are dropped, so that a million rows do not stay in memory. */
 const MOST_PAGES = 50;
 
-/** Without a filter the numbers have no holes, so that any place can be asked for at once. */
+/** Without a filter the row numbers have no gaps, so any position can be loaded directly. */
 export class WholePages extends LedgerPages {
   readonly #pages = new Map<number, readonly LedgerLine[]>();
   readonly #loading = new Set<number>();
@@ -162,7 +165,7 @@ export class WholePages extends LedgerPages {
     const page = before === undefined ? 0 : (this.newest + 1 - before) / PAGE_ROWS;
     this.#pages.set(page, rows);
     if (page === 0) this.#length = this.newest;
-    // The server keeps no older ones.
+    // The server has no older rows.
     if (next === undefined) this.#length = page * PAGE_ROWS + rows.length;
     const far = [...this.#pages.keys()].sort((a, b) => Math.abs(b - page) - Math.abs(a - page));
     for (const each of far.slice(0, Math.max(0, far.length - MOST_PAGES))) this.#pages.delete(each);

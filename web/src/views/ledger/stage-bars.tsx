@@ -6,7 +6,7 @@ type Stages = NonNullable<LedgerDetail["stages"]>;
 
 const WIDTH = 600;
 
-/** Where the time went, stage after stage. */
+/** The duration of each stage, one after the other. */
 export function StageBars({ stages }: { readonly stages: Stages }): JSX.Element {
   const totalMs = Math.max(
     stages.reduce((sum, { durationMs }) => sum + durationMs, 0),

@@ -11,7 +11,7 @@ import type { Filters } from "./filters.ts";
 const BUCKETS = 60;
 const DAY_MS = 86_400_000;
 
-/** How many calls there were, by time. A click on a bar narrows the list to it. */
+/** The number of calls over time. A click on a bar filters the list to its time range. */
 export function Timeline({ filters, round }: { readonly filters: Filters; readonly round: number }): JSX.Element {
   const timeline = useResource<LedgerTimeline>("ledger/timeline", { ...filters, buckets: BUCKETS });
   const shownRound = useRef(round);

@@ -7,7 +7,7 @@ import { Problem } from "../../parts/problem.tsx";
 import { post } from "../../server/api.ts";
 import { useAction } from "../../server/use-action.ts";
 
-/** Counts the whole chain again. */
+/** Verifies the whole hash chain. */
 export function VerifyButton(): JSX.Element {
   const [result, setResult] = useState<LedgerVerification | undefined>(undefined);
   const [isOpen, setOpen] = useState(false);

@@ -6,13 +6,13 @@ import { Age, Until } from "../../parts/time.tsx";
 import { href } from "../../routing/router.ts";
 
 export interface SandboxColumn {
-  /** As in the address. */
+  /** The name in the address. */
   readonly name: string;
   readonly title: string;
-  /** Numbers stand at the right, and the largest is what one looks for first. */
+  /** Numbers are aligned to the end, and sorted with the largest first. */
   readonly isNumber?: boolean;
   readonly isCode?: boolean;
-  /** What rows are sorted by. */
+  /** The sort key of a row. */
   readonly key: (sandbox: SandboxNow) => string | number;
   readonly cell: (sandbox: SandboxNow) => JSX.Element | string;
 }

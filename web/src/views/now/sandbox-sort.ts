@@ -6,21 +6,21 @@ export interface Sort {
   readonly isDown: boolean;
 }
 
-/** As in the address: the name of a column, with a minus for the largest first. */
+/** Parses the sort order in the address: the name of a column, with a minus for descending. */
 export function sortOf(text: string): Sort | undefined {
   const isDown = text.startsWith("-");
   const column = SANDBOX_COLUMNS.find(({ name }) => name === text.slice(isDown ? 1 : 0));
   return column && { column, isDown };
 }
 
-/** What a click on a column leads to: the usual way, the other way, and back to the order in which they came. */
+/** The sort order after a click on a column: its default direction, then the other one, then unsorted. */
 export function nextSort(current: Sort | undefined, { name, isNumber = false }: SandboxColumn): string | undefined {
   const [first, second] = isNumber ? [`-${name}`, name] : [name, `-${name}`];
   if (current?.column.name !== name) return first;
   return current.isDown === isNumber ? second : undefined;
 }
 
-/** Equal ones stay in the order in which they came. */
+/** Sorts stably: equal entries keep their order. */
 export function sorted(sandboxes: readonly SandboxNow[], sort: Sort | undefined): readonly SandboxNow[] {
   if (sort === undefined) return sandboxes;
   const { key } = sort.column;

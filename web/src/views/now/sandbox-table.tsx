@@ -8,7 +8,7 @@ import { changeQuery, place } from "../../routing/router.ts";
 import { SANDBOX_COLUMNS, type SandboxColumn } from "./sandbox-columns.tsx";
 import { nextSort, type Sort, sorted, sortOf } from "./sandbox-sort.ts";
 
-/** What is looked for and how it is sorted stands in the address. */
+/** The filter and the sort order are in the address. */
 export function SandboxTable({ sandboxes }: { readonly sandboxes: readonly SandboxNow[] }): JSX.Element {
   const { query } = place.value;
   const text = query.get("filter") ?? "";
@@ -65,7 +65,7 @@ function Head({ sort }: { readonly sort: Sort | undefined }): JSX.Element {
 
 interface HeadCellProps {
   readonly column: SandboxColumn;
-  /** Of this column. */
+  /** The sort order, when it is by this column. */
   readonly sort: Sort | undefined;
 }
 

@@ -7,7 +7,7 @@ import { href, place } from "../../routing/router.ts";
 import { useResource } from "../../server/use-resource.ts";
 import { TableHead } from "../../parts/table-head.tsx";
 
-/** What the address says of the caller beside its name. */
+/** The query parameters that describe the caller in addition to its name. */
 const CALLER_FIELDS = ["groups", "claims", "label"] as const;
 
 export function ClientPolicyTable({ client }: { readonly client: string }): JSX.Element {

@@ -13,7 +13,10 @@ import { Form } from "../../parts/form.tsx";
 const FIELDS = ["client", "tool", "args", "groups", "claims", "label"] as const;
 type Asked = Readonly<Record<(typeof FIELDS)[number], string>>;
 
-/** What the policy would say to a call, without making it. What is asked stands in the address, and is answered when it is opened. */
+/**
+ * Shows the policy decision for a call without making it. The form is stored in the address, and a shared address runs
+ * it when it is opened.
+ */
 export function ExplainForm({ client }: { readonly client: string }): JSX.Element {
   const [form, setForm] = useState<Asked>(() => ({ ...askedIn(place.peek().query), client }));
   const [answer, setAnswer] = useState<ExplainAnswer | undefined>(undefined);

@@ -4,7 +4,7 @@ import { visibleText } from "../../parts/format.ts";
 import { Clock } from "../../parts/time.tsx";
 import { useResource } from "../../server/use-resource.ts";
 
-/** Only worth a word when the last reload went wrong. */
+/** Shows the result of the last reload of the configuration, if there was one. */
 export function ReloadNote(): JSX.Element | null {
   const { data } = useResource<ReloadState>("reload");
   if (data === undefined || data.at === undefined) return null;

@@ -1,7 +1,7 @@
 import type { BrowserInput } from "../../../../src/operator/contract-files.ts";
 import { post } from "../../server/api.ts";
 
-/** One request after the other, so that what is done arrives in its order; what is typed or scrolled meanwhile goes together. */
+/** Sends one request at a time, so that input arrives in order. Typing and scrolling in the meantime are merged. */
 export class BrowserInputs {
   readonly #path: string;
   readonly #onError: (error: unknown) => void;

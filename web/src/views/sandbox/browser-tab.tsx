@@ -25,7 +25,7 @@ const KEYS = [
   "PageDown",
 ];
 
-/** The page that the client's browser shows, as a picture. Whoever has taken the sandbox over can click and type. */
+/** Screenshots of the sandbox's browser. An operator who has taken the sandbox over can click and type. */
 export function BrowserTab({ sandbox }: { readonly sandbox: ShownSandbox }): JSX.Element {
   const path = `sandboxes/${encodeURIComponent(sandbox.id)}/browser`;
   const [picture, setPicture] = useState<BrowserPicture | undefined>(undefined);

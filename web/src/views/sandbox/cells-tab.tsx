@@ -7,7 +7,7 @@ import { Clock } from "../../parts/time.tsx";
 import { useActivity } from "./use-activity.ts";
 import type { ShownSandbox } from "./shown-sandbox.ts";
 
-/** SVG is a document that can carry more than a picture: only plain pictures are drawn. */
+/** An SVG can contain scripts and links, so only raster images are shown. */
 const PICTURES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 interface Cell {
@@ -77,7 +77,7 @@ function CellPart({ label, text }: { readonly label: string; readonly text: stri
   );
 }
 
-/** Pieces of one call belong to one cell; the last description of it is the one with the result. */
+/** Entries of one call form one cell. The last entry contains the result. */
 export function cellsOf(entries: readonly Activity[]): readonly Cell[] {
   const cells = new Map<string, Cell>();
   for (const entry of entries) {

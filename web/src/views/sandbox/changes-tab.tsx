@@ -41,13 +41,13 @@ interface ChangeViewProps {
   readonly isOpenAtFirst: boolean;
 }
 
-/** What is closed is not there: the lines of all together could be more than a browser can hold. */
+/** The body of a closed change is not rendered: the lines of all changes together could be too many for the browser. */
 function ChangeView({ change, isOpenAtFirst }: ChangeViewProps): JSX.Element {
   const isMeant = place.value.query.get("path") === change.path;
   const [isOpen, setOpen] = useState(isMeant || (isOpenAtFirst && (change.before ?? change.after) !== undefined));
   const element = useRef<HTMLDetailsElement>(null);
   useLayoutEffect(() => {
-    // What the address names is looked for once, before the page is first seen.
+    // Scrolls to the change in the address once, before the first paint.
     if (isMeant) element.current?.scrollIntoView();
   }, []);
   return (
@@ -80,7 +80,7 @@ const AFTER = {
   unknown: "What is in it is not known.",
 } as const;
 
-/** A text that stands alone is only shown as new, or as taken away, where it is known to be. */
+/** A single text is shown as added or removed only when that is known. */
 function ChangeBody({ change: shown }: { readonly change: FileChange }): JSX.Element {
   const { path, change, before, beforeMissing, after, afterMissing } = shown;
   if (beforeMissing === undefined && afterMissing === undefined)

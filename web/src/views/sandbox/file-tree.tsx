@@ -10,11 +10,11 @@ interface FileTreeProps {
   readonly sandboxPath: string;
   readonly root: string;
   readonly selected: string | undefined;
-  /** The folder that was opened last: uploads go there. */
+  /** Called with the folder that was opened last, which is the target of uploads. */
   readonly onFolder: (path: string) => void;
 }
 
-/** Lists in lists, each loaded when its folder is opened. */
+/** Nested lists. Each folder is loaded when it is opened. */
 export function FileTree(props: FileTreeProps): JSX.Element {
   const { sandboxPath, root } = props;
   const list = useResource<FileList>(`${sandboxPath}/files`, { path: root });

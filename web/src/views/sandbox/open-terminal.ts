@@ -5,8 +5,8 @@ import { theme } from "../../shell/theme.ts";
 import { installStrictStyles } from "./strict-styles.ts";
 
 /**
- * Sequences by which what is printed could do more than print: titles, colours of the page's own choice, links, notifications,
- * the clipboard. All of them are swallowed.
+ * OSC sequences that could do more than print: titles, custom colours, links, notifications, the clipboard. All of them
+ * are ignored.
  */
 const FORBIDDEN_OSC = [
   0, 1, 2, 4, 5, 7, 8, 9, 10, 11, 12, 13, 17, 19, 50, 52, 99, 104, 110, 111, 112, 133, 633, 777, 1337,
@@ -24,7 +24,7 @@ export function openTerminal(place: HTMLElement, { isReadOnly }: { readonly isRe
   const terminal = new Terminal({
     convertEol: isReadOnly,
     disableStdin: isReadOnly,
-    // What only shows has a plain text beside it; a shell reads out what it answers.
+    // A read-only screen has a plain text beside it for screen readers. A shell needs its output read out.
     screenReaderMode: !isReadOnly,
     cursorBlink: !isReadOnly,
     cursorInactiveStyle: isReadOnly ? "none" : "outline",
@@ -35,7 +35,7 @@ export function openTerminal(place: HTMLElement, { isReadOnly }: { readonly isRe
     windowOptions: {},
     minimumContrastRatio: 4.5,
   });
-  // It takes every Tab, also where it takes no input: whoever has only keys would never get out again.
+  // xterm.js takes every Tab, even when it takes no input: keyboard users could not leave it.
   terminal.attachCustomKeyEventHandler(({ key, shiftKey }) => key !== "Tab" || !(isReadOnly || shiftKey));
   for (const code of FORBIDDEN_OSC) terminal.parser.registerOscHandler(code, () => true);
   const fit = new FitAddon();
@@ -51,7 +51,7 @@ export function openTerminal(place: HTMLElement, { isReadOnly }: { readonly isRe
   dark.addEventListener("change", paint);
   const stopTheme = effect(() => {
     void theme.value;
-    // The attribute that the style sheet looks at is set by another effect of the same change.
+    // Another effect of the same change sets the attribute that the style sheet uses.
     queueMicrotask(paint);
   });
   const close = (): void => {
@@ -72,7 +72,7 @@ function themeOf(place: HTMLElement): ITheme {
   };
 }
 
-/** The name stands for two colours: which of them is known where it is used. */
+/** The variable has a light and a dark value. An element in the page resolves it. */
 function colorOf(place: HTMLElement, name: string): string {
   const probe = document.createElement("span");
   probe.style.color = `var(${name})`;

@@ -12,7 +12,10 @@ interface OperatorShellProps {
   readonly onReady: (screen: ScreenHandle | undefined) => void;
 }
 
-/** While it is open the client's own calls are told to wait; everything typed stands in the ledger as the operator's. */
+/**
+ * While it is open, the client's calls are refused. Everything typed is recorded in the ledger as an act of the
+ * operator.
+ */
 export function OperatorShell({ sandbox, onReady }: OperatorShellProps): JSX.Element {
   const isOpen = isMine(sandbox);
   return (
@@ -44,7 +47,7 @@ function Shell({
   readonly onReady: OperatorShellProps["onReady"];
 }): JSX.Element {
   const [error, setError] = useState<unknown>(undefined);
-  /** One request after the other, so that what is typed arrives in its order; what is typed meanwhile goes together. */
+  /** Sends one request at a time, so that input arrives in order. Input in the meantime is merged. */
   const [queue] = useState(() => new InputQueue(path, setError));
   return (
     <>

@@ -2,10 +2,13 @@ import type { Activity } from "../../../../src/operator/activity-log.ts";
 import { timeOf, visibleText } from "../../parts/format.ts";
 import { PrintedText } from "./printed-text.ts";
 
-/** The background of lines that are ours. Nothing that is printed has one. */
+/** The background of lines that the page itself adds. Printed output cannot have a background. */
 const OWN = "\u001b[0m\u001b[100m";
 
-/** Pieces of output with a line between calls that says whose they are. Red for stderr; what is printed has colours of its own. */
+/**
+ * Converts activity to terminal text, with a head line for each call. stderr is red; printed output keeps its own
+ * colours.
+ */
 export class OutputText {
   #call: string | undefined;
   #source = "";
@@ -16,7 +19,7 @@ export class OutputText {
     if (entry.kind === "state") return this.#own(`— ${entry.text ?? ""}`, entry.time);
     if (entry.kind === "file" || entry.kind === "browser")
       return this.#own(`· ${entry.text ?? entry.tool ?? entry.kind}`, entry.time);
-    // Calls of one trace have one name: each of them says whose it is when it begins.
+    // Calls of one trace share an id, so each entry with `by` begins a new call.
     const head = entry.call === this.#call && entry.by === undefined ? "" : this.#head(entry);
     return head + this.#print(entry);
   }
@@ -39,7 +42,7 @@ export class OutputText {
   #own(words: string, time: string): string {
     const lead = this.#isLineOpen ? "\n" : "";
     this.#isLineOpen = false;
-    // Whatever begins now is not the rest of what was printed before.
+    // What follows does not continue the output before.
     this.#source = "";
     return `${lead}${OWN}${timeOf(time)} ${oneLine(words)}\u001b[0m\n`;
   }
@@ -50,17 +53,17 @@ export interface OutputLine {
   readonly isOwn: boolean;
 }
 
-/** For people who read with a screen reader, or copy. */
+/** The output as plain text, for screen readers and for copying. */
 export function plainLines(text: string): readonly OutputLine[] {
   return text.split("\n").map((line) => ({ text: withoutEscapes(line), isOwn: line.startsWith(OWN) }));
 }
 
-/** A path may hold a line of its own. */
+/** A path may contain a line break. */
 function oneLine(words: string): string {
   return visibleText(words.replaceAll(/[\n\t]/g, " "));
 }
 
-/** Of a line that was written over, the last is left, as on a screen. */
+/** Of a line that was overwritten with carriage returns, only the last text is kept, as on a terminal. */
 function withoutEscapes(line: string): string {
   const text = line.replaceAll(/\u001b\[[0-9;:]*m/g, "").replace(/\r+$/, "");
   return visibleText(text.slice(text.lastIndexOf("\r") + 1));

@@ -3,7 +3,7 @@ import type { ScreenHandle } from "./terminal-screen.tsx";
 
 const MOST_CHARS = 200_000;
 
-/** Keeps what was written, for a screen that comes later or comes again. */
+/** Stores what was written, for a screen that is opened later or again. */
 export class PatientScreen {
   readonly text = signal("");
   #screen: ScreenHandle | undefined;

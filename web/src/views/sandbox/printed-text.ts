@@ -1,15 +1,18 @@
 const ESCAPE = "\u001b";
-/** A colour or a style; any other sequence; any other control character but tab, line feed, backspace and carriage return. */
+/**
+ * Matches a colour or a style; any other escape sequence; any other control character except tab, line feed, backspace
+ * and carriage return.
+ */
 const SIGNS =
   /\u001b\[([0-9;:]*)m|\u001b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\u0007\u001b\u009c]*(?:\u0007|\u001b\\|\u009c)|[ -/]+[0-~]|[0-OQ-WYZ\\`-~])|[\u0000-\u0007\u000b\u000c\u000e-\u001f\u007f-\u009f]/g;
 const UNFINISHED = /\u001b(?:\[[0-?]*[ -/]*|[\]PX^_][^\u0007\u001b\u009c]*\u001b?|[ -/]*)$/;
-/** Of a sequence that has not ended yet. One that never ends is text. */
+/** The limit for an escape sequence that has not ended. A longer one is treated as text. */
 const MOST_HELD_CHARS = 4096;
 const COLOR = /^(?:38|58)(?::5:\d+|:2:\d*:\d+:\d+:\d+|:2:\d+:\d+:\d+)$/;
 
 /**
- * What was printed, with its colours. Whatever else a terminal obeys is taken out: moves to other lines, other screens, titles.
- * So are backgrounds, which mark the lines that are ours.
+ * Printed text with its colours. All other escape sequences are removed, such as cursor moves, screen switches and
+ * titles. Backgrounds are removed too, because they mark lines that the page itself adds.
  */
 export class PrintedText {
   #held = "";
@@ -23,13 +26,13 @@ export class PrintedText {
   }
 }
 
-/** Each part on its own, so that none is read together with another. */
+/** Handles each part separately, so that no two parts combine. */
 function styleOf(style: string): string {
   const numbers = style.split(";");
   const kept: string[] = [];
   while (numbers.length > 0) {
     const part = takePart(numbers);
-    // What is no colour, where one should stand, is read in many ways.
+    // Terminals interpret an invalid colour in different ways, so the rest is dropped.
     if (part === undefined) break;
     if (!isBackground(part)) kept.push(`${ESCAPE}[${part}m`);
   }

@@ -23,9 +23,9 @@ import { TerminalTab } from "./terminal-tab.tsx";
 interface TabView {
   readonly title: string;
   readonly view: FunctionComponent<{ readonly sandbox: ShownSandbox }>;
-  /** Tabs that need nothing of the sandbox are always there. */
+  /** The ability that the tab needs. Tabs without it are always shown. */
   readonly needs?: SandboxAbility;
-  /** Shows what has come, and can be read when the sandbox has ended. */
+  /** Whether the tab shows received data, which stays readable after the sandbox has ended. */
   readonly isKept?: boolean;
 }
 
@@ -54,13 +54,13 @@ export function SandboxView({ rest: [id = "", tab = "terminal"] }: { readonly re
 interface KnownSandboxProps {
   readonly id: string;
   readonly tab: string;
-  /** Not there when it has ended. */
+  /** Undefined when the sandbox has ended. */
   readonly live: SandboxNow | undefined;
 }
 
 function KnownSandbox({ id, tab, live }: KnownSandboxProps): JSX.Element {
   const isAlive = live !== undefined;
-  // What is not alive is not asked for: the answer is known.
+  // A sandbox that has ended has no details to request.
   const detail = useResource<SandboxDetail>(isAlive ? `sandboxes/${encodeURIComponent(id)}` : undefined);
   const sandbox = detail.data === undefined ? undefined : shownSandbox(detail.data, live);
   const isShown = sandbox !== undefined;

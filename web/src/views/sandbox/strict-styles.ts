@@ -1,9 +1,9 @@
 let isInstalled = false;
 
 /**
- * xterm.js writes style elements and style attributes, which our Content-Security-Policy forbids to everybody. From here on, the
- * first become style sheets made by script and the second become properties: both are allowed, since no markup can make them.
- * Its own option for another document does not reach all of its parts.
+ * xterm.js writes style elements and style attributes, which the Content-Security-Policy forbids. After this call,
+ * style elements become constructed style sheets and style attributes become properties. The policy allows both,
+ * because markup cannot create them. The option of xterm.js for another document does not reach all of its parts.
  */
 export function installStrictStyles(): void {
   if (isInstalled) return;
@@ -12,7 +12,7 @@ export function installStrictStyles(): void {
   const strictCreate = (name: string, options?: ElementCreationOptions): HTMLElement =>
     name === "style" ? styleStandIn(createElement("span")) : createElement(name, options);
   Object.defineProperty(document, "createElement", { value: strictCreate });
-  // It is called with its element below.
+  // `setAttribute` is called with its element below.
   // oxlint-disable-next-line typescript/unbound-method
   const { setAttribute } = Element.prototype;
   Element.prototype.setAttribute = function strictSet(name, value) {
@@ -21,7 +21,7 @@ export function installStrictStyles(): void {
   };
 }
 
-/** Stands where the style element would, and fills a sheet with what is written into it, until it is removed. */
+/** Replaces a style element: it writes its text to a style sheet until it is removed. */
 function styleStandIn(element: HTMLElement): HTMLElement {
   const sheet = new CSSStyleSheet();
   document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet];

@@ -4,7 +4,7 @@ import { ActionButton } from "../../parts/action-button.tsx";
 import { announce } from "../../parts/announcer.tsx";
 import { post, session } from "../../server/api.ts";
 
-/** Whether the reader is the one who has taken it over. */
+/** Whether the operator of this session has taken the sandbox over. */
 export function isMine({ takenOverBy }: SandboxDetail): boolean {
   const current = session.value;
   return typeof current === "object" && takenOverBy === current.operator;

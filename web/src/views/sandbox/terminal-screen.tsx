@@ -9,14 +9,14 @@ export interface ScreenHandle {
 
 interface TerminalScreenProps {
   readonly label: string;
-  /** Gets the screen once it stands, and nothing once it is gone. */
+  /** Receives the screen when it is ready, and undefined when it is closed. */
   readonly onReady: (screen: ScreenHandle | undefined) => void;
-  /** Absent: the screen only shows. */
+  /** Absent: the screen is read-only. */
   readonly onInput?: (text: string) => void;
   readonly onResize?: (size: { readonly cols: number; readonly rows: number }) => void;
 }
 
-/** xterm.js, which is loaded here for the first time. */
+/** A terminal. xterm.js is loaded when the first one is shown. */
 export function TerminalScreen(props: TerminalScreenProps): JSX.Element {
   const place = useRef<HTMLDivElement>(null);
   const [error, setError] = useState<unknown>(undefined);

@@ -11,7 +11,7 @@ import { isLast, pathOf, type ShownSandbox } from "./shown-sandbox.ts";
 
 const PRINTED = ["shell", "code", "file", "browser", "state"];
 
-/** What shell and code print, as it comes; and a shell of the operator's own beside it. */
+/** The live output of shell and code calls, and a shell of the operator beside it. */
 export function TerminalTab({ sandbox }: { readonly sandbox: ShownSandbox }): JSX.Element {
   const [isPlain, setPlain] = useState(false);
   const [output] = useState(() => new PatientScreen());
@@ -19,7 +19,7 @@ export function TerminalTab({ sandbox }: { readonly sandbox: ShownSandbox }): JS
   const [words] = useState(() => new OutputText());
   const newest = useRef(-1);
   const show = (entry: Activity): void => {
-    // After a reconnect the server replays what was there already.
+    // After a reconnect the server replays entries that were already shown.
     if (entry.seq <= newest.current) return;
     newest.current = entry.seq;
     if (entry.kind === "terminal") shell.write(entry.text ?? "");

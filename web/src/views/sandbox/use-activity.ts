@@ -10,10 +10,10 @@ export interface ActivityFeed {
   readonly state: StreamState;
 }
 
-/** As many as a page can show without getting slow; the server replays five hundred. */
+/** As many as the page can show without becoming slow. The server replays at most 500. */
 const MOST_ENTRIES = 5_000;
 
-/** What happened in a sandbox, as it happens. After a reconnect the replay is not shown twice. */
+/** The activity of a sandbox, live. Entries that are replayed after a reconnect are skipped. */
 export function useActivity(sandbox: ShownSandbox, isWanted: (entry: Activity) => boolean): ActivityFeed {
   const [entries, setEntries] = useState<readonly Activity[]>([]);
   const state = useStream(pathOf(sandbox, "activity"), {

@@ -30,7 +30,7 @@ export function SkillsView({ rest: [name] }: { readonly rest: readonly string[] 
   );
 }
 
-/** All of them, or the one of a name. */
+/** All skills, or the one with this name. */
 function Skills({ name: only }: { readonly name?: string }): JSX.Element {
   const list = useResource<SkillList>("skills");
   const skills = list.data?.skills.filter(({ name }) => only === undefined || name === only) ?? [];

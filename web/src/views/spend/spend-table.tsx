@@ -13,9 +13,9 @@ interface SpendTableProps {
 
 const WIDTH = 120;
 
-/** Most expensive first; each leads to its calls. */
+/** Most expensive first. Each row links to its calls. */
 export function SpendTable({ title, filter, from, rows }: SpendTableProps): JSX.Element {
-  // Where nothing costs anything, calls are what can be compared.
+  // When no call has a cost, rows are compared by calls.
   const hasCosts = rows.some(({ costMicros }) => costMicros > 0);
   const weightOf = ({ costMicros, calls }: SpendCount): number => (hasCosts ? costMicros : calls);
   const most = Math.max(...rows.map(weightOf), 1);
@@ -59,7 +59,7 @@ export function SpendTable({ title, filter, from, rows }: SpendTableProps): JSX.
   );
 }
 
-/** However little it is, it is seen. */
+/** At least one pixel, so that a small share is visible. */
 function widthOf(share: number): number {
   return share === 0 ? 0 : Math.max(1, share * WIDTH);
 }

@@ -1,4 +1,4 @@
-/** The little of JSON Schema that a form can show; everything else becomes a field for JSON. */
+/** The part of JSON Schema that a form can show. Everything else becomes a JSON field. */
 export interface FieldSchema {
   readonly name: string;
   readonly kind: "text" | "number" | "boolean" | "choice" | "json";
@@ -35,7 +35,7 @@ function kindOf({ type }: Readonly<Record<string, unknown>>, choices: readonly s
   return type === "boolean" ? "boolean" : "json";
 }
 
-/** Arguments of what was typed; fields that were left empty are left out. */
+/** Converts the typed text to arguments. Empty fields are omitted. */
 export function argumentsOf(
   fields: readonly FieldSchema[],
   typed: Readonly<Record<string, string>>,

@@ -30,7 +30,7 @@ export function ToolAnswer({ answer }: { readonly answer: ToolCallAnswer }): JSX
   );
 }
 
-/** Texts and plain pictures as what they are; whatever else as JSON. */
+/** Shows texts and raster images directly, and everything else as JSON. */
 function ContentItem({ item, number }: { readonly item: unknown; readonly number: number }): JSX.Element {
   const fields: Readonly<Record<string, unknown>> = typeof item === "object" && item !== null ? { ...item } : {};
   const { type, text, data, mimeType } = fields;

@@ -12,7 +12,10 @@ import { Marks } from "./tool-marks.tsx";
 import { ToolAnswer } from "./tool-answer.tsx";
 import { Form } from "../../parts/form.tsx";
 
-/** A form made from the tool's own schema. The call goes the way of every call, as the operator's. */
+/**
+ * A form generated from the schema of the tool. The call passes policy, limits and ledger like every call, as a call of
+ * the operator.
+ */
 export function ToolTrial({ tool }: { readonly tool: ToolFacts }): JSX.Element {
   const fields = useMemo(() => fieldsOf(tool.inputSchema), [tool]);
   const [typed, setTyped] = useState<Readonly<Record<string, string>>>({});
