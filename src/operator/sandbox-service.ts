@@ -135,8 +135,10 @@ export class OperatorSandboxes {
 
   /** Returns whether the sandbox existed. The act is recorded before the sandbox ends. */
   async destroy(name: string, by: Pick<OperatorAct, "by" | "transport" | "traceId">): Promise<boolean> {
-    if (!this.#options.sandboxes.listAll().some(({ instanceId }) => instanceId === name)) return false;
-    await this.#options.record?.({ ...by, name: "operator.destroy", args: { sandbox: name }, sandbox: name });
+    const sandbox = this.#options.sandboxes.findByInstance(name);
+    if (sandbox === undefined) return false;
+    const act = { ...by, name: "operator.destroy", args: { sandbox: name }, sandbox: sessionDigest(sandbox.facts.id) };
+    await this.#options.record?.(act);
     return this.#options.sandboxes.endInstance(name, "destroyed");
   }
 }

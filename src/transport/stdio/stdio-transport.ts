@@ -181,13 +181,15 @@ export class StdioTransport {
     return errorAnswer(id, error, { version, traceId, withStack });
   }
 
+  readonly #onDrain = (): void => this.#gate.resume();
+
   #write(message: JsonRpcMessage | readonly JsonRpcMessage[]): void {
     const { output } = this.#options;
     if (output.write(`${serializeMessage(message)}\n`)) return;
     // While the client does not read, no more of its requests are started. stdin is still read, so that its end is
     // noticed.
     this.#gate.pause();
-    output.once("drain", () => this.#gate.resume());
+    if (output.listenerCount("drain", this.#onDrain) === 0) output.once("drain", this.#onDrain);
   }
 }
 

@@ -78,7 +78,10 @@ export function durationOf(ms: number): string {
   return `${Math.floor(hours / 24)} days`;
 }
 
-/** Replaces control characters and bidirectional controls. */
+/** Characters that a browser does not display, or that change the direction of text. */
+const UNSEEN = /(?![\t\n])[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/gu;
+
+/** Replaces characters that an operator could not see: what is approved must be what is shown. */
 export function visibleText(text: string): string {
-  return text.replaceAll(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g, "\u{fffd}");
+  return text.replaceAll(UNSEEN, "\u{fffd}");
 }
