@@ -9,7 +9,7 @@ export interface ClientCapabilities {
   readonly extensions?: Readonly<Record<string, unknown>>;
 }
 
-/** One request in the hands of the protocol: who asks, and every way to talk back before the answer. */
+/** One request in the protocol layer: its caller, and every way to reach the client before the answer. */
 export interface Exchange {
   readonly caller: Caller;
   readonly traceId: string;
