@@ -25,7 +25,10 @@ export async function renderResult(tool: Tool, output: HandlerOutput, maxChars: 
   );
 }
 
-/** A failure that the model should read and repair. Never with `structuredContent`: clients would check it and hide the message. */
+/**
+ * A failure that the model should read and repair. Never with `structuredContent`: clients would validate it and hide
+ * the message.
+ */
 export function renderFailure(toolName: string, error: OwlError, data: Readonly<Record<string, unknown>>): ToolResult {
   return {
     content: [{ type: "text", text: `${toolName} failed: ${error.message}\nhint: ${error.hint}` }],

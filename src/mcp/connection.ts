@@ -35,7 +35,7 @@ export interface Incoming {
   readonly closeStream?: () => void;
   /** Ends when the client will not read the answer any more. */
   readonly gone: Lifeline | undefined;
-  /** Whether the client takes messages before the answer. Default: yes. */
+  /** Whether the client accepts messages before the answer. Default: true. */
   readonly canStream?: boolean;
   /** Ends the client's connection. */
   readonly cut?: () => void;

@@ -15,12 +15,12 @@ export interface Exchange {
   readonly traceId: string;
   /** The client's own id of the request, for the log. */
   readonly requestId?: RequestId | undefined;
-  /** Ends when the client cancels or is gone. */
+  /** Ends when the client cancels or disconnects. */
   readonly life: Lifeline;
   readonly capabilities: ClientCapabilities;
   /** The client's answers to what an earlier round asked, and the state that came with the questions. */
   readonly inputResponses: Readonly<Record<string, unknown>> | undefined;
   readonly requestState: string | undefined;
-  /** Talks to the client while the request runs. */
+  /** Sends to the client while the request runs. */
   readonly conversation: Conversation;
 }

@@ -12,7 +12,7 @@ export interface McpOptions {
   readonly serverInfo: { readonly name: string; readonly title: string; readonly version: string };
   /** Whether errors include stacks: development mode only. */
   readonly withStack: boolean;
-  /** Whether the skills extension is declared. Default: no. */
+  /** Whether the skills extension is declared. Default: false. */
   readonly servesSkills?: boolean;
   /** The key for states that clients carry; servers of one cluster share it. Default: a random key. */
   readonly stateKey?: Buffer | undefined;

@@ -28,7 +28,7 @@ export interface ServedRequest {
   readonly peer: Peer;
   readonly caller: Caller;
   readonly traceId: string;
-  /** Ends when the client cancels or is gone. */
+  /** Ends when the client cancels or disconnects. */
   readonly life: Lifeline;
   /** Sends a message that belongs to the request, before its answer. */
   readonly send: (message: JsonRpcMessage) => void;

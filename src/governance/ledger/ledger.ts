@@ -17,7 +17,7 @@ export type LedgerDecision = "allow" | "deny";
  * written.
  */
 export interface LedgerEntry {
-  /** When the call came in, in milliseconds since the epoch. */
+  /** When the call arrived, in milliseconds since the epoch. */
   readonly time: number;
   readonly principal: string;
   /** The name that the client gives itself; it does not prove an identity. */

@@ -25,7 +25,7 @@ export interface SettlementQueueOptions {
 
 const MAX_BATCH_ROWS = 512;
 const MAX_WAITING_ROWS = 20_000;
-/** A disk that does not answer at all must not keep callers waiting. */
+/** Callers do not wait longer than this for a disk that does not answer. */
 const DEADLINE_MS = 10_000;
 
 /**

@@ -66,7 +66,7 @@ export interface Clock {
   wallMs(): number;
   /** Milliseconds since the machine started, the same for all its processes. */
   steadyMs(): number;
-  /** Changes when the steady clock starts anew. */
+  /** Changes when the steady clock restarts. */
   readonly bootId: string;
 }
 

@@ -43,8 +43,9 @@ export type Admission =
   | { readonly ok: false; readonly refusal: LimitRefusal; readonly used: readonly Used[] };
 
 /**
- * Admits and settles the calls of all processes that share the store. Each operation takes a batch and is one transaction.
- * What cannot be counted is refused: every method rejects with `store_unavailable` when the store does not answer.
+ * Admits and settles the calls of all processes that share the store. Each operation takes a batch and is one
+ * transaction. Calls that cannot be counted are refused: every method rejects with `store_unavailable` when the store
+ * does not answer.
  */
 export interface GovernanceStore extends SettlingStore {
   /**

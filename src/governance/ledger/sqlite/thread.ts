@@ -29,8 +29,8 @@ export class SqliteThread {
 
   /**
    * Resolves when the thread has ended by itself, at the end of a page or of a query. Terminating a thread while the
-   * database library prepares a statement would crash the whole process: the library does not handle the exception that
-   * Node raises then.
+   * database library prepares a statement ends the whole process: the library cannot handle that Node refuses its calls
+   * then.
    */
   close(): Promise<void> {
     return (this.#closing ??= this.#end());

@@ -231,7 +231,7 @@ export class PostgresGovernanceStore extends PostgresStore implements Governance
     if (this.#isClosed) return;
     this.#stop();
     try {
-      // One that still has calls stays on the list: another server settles them.
+      // A server that still has calls stays on the list: another server settles them.
       if (this.#process !== 0) await this.#unlist(this.#process);
     } catch {
       // Its lease expires.
