@@ -7,7 +7,10 @@ import type { Metrics } from "../telemetry/metrics/metrics.ts";
 
 const MAX_REMEMBERED = 200;
 
-/** Remembers who pays, and asks when somebody reads how much of their budgets is used: other servers book there, too. */
+/**
+ * Remembers the callers that had costs. When the metrics are read, it asks the store how much of their budgets is used,
+ * since other servers book costs too.
+ */
 export class BudgetMetrics implements CallObserver {
   readonly #metrics: Metrics;
   readonly #governor: Pick<Governor, "usage">;
@@ -43,7 +46,7 @@ export class BudgetMetrics implements CallObserver {
     for (const [rule, share] of shares) this.#metrics.budgetUsed.set([rule], share);
   }
 
-  /** A store that does not answer is told by its health check. */
+  /** A store that does not answer is reported by its health check. */
   async #usage(): Promise<readonly Used[]> {
     const asked = [...this.#payers.values()].map((payer) => this.#governor.usage(payer));
     return (await Promise.allSettled(asked)).flatMap((answer) => (answer.status === "fulfilled" ? answer.value : []));

@@ -6,18 +6,18 @@ import type { CallObserver, FinishedCall } from "./governed-work.ts";
 import { type Redactor, hiding, withoutTexts } from "../telemetry/redact.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
-/** Texts that say what a call is about and never hold a secret. */
+/** Parameters whose text describes the call and never contains a secret. */
 const SHOWN = new Set(["path", "language", "template", "flavor", "mode", "encoding", "glob", "signal", "process_id"]);
 const MAX_SHOWN_CHARS = 200;
 const MAX_PARAMETERS = 50;
 const MICROS = 1_000_000;
 
-/** The bounds of the ledger, too: what is redacted and cut there is redacted and cut here. */
+/** The same bounds as the ledger's: what is redacted and cut there is redacted and cut here. */
 export const LOG_BOUNDS = { maxChars: 8000, maxTextChars: 4000 } as const;
 
 /**
- * One line for each call: what, who, how long, at what cost, and what governance said. Contents of parameters and
- * results are in it at the level `debug` alone.
+ * Logs one line for each call: what was called, by whom, how long it took, what it cost, and what governance decided.
+ * The contents of parameters and results are logged only at the level `debug`.
  */
 export class CallLog implements CallObserver {
   readonly #logger: Logger;
@@ -34,7 +34,8 @@ export class CallLog implements CallObserver {
     const { kind, name, outcome } = entry;
     const isOk = outcome === "ok";
     const without = (text: string): string => withoutTexts(text, entry.secrets);
-    // One shape for all lines, with what is absent undefined: JSON leaves it out, and makes such objects fastest.
+    // All lines have the same object shape, with absent fields undefined: JSON omits these, and serializes such objects
+    // fastest.
     const fields = {
       tool: kind === "tool" ? name : undefined,
       name: kind === "tool" ? undefined : without(name),
@@ -78,7 +79,7 @@ function bounded(value: unknown, redactor: Redactor): unknown {
   return JSON.parse(toBoundedJson(value, redactor, LOG_BOUNDS));
 }
 
-/** Which parameters there were, without what they hold. */
+/** Which parameters the call had, without the contents of their texts. */
 function shapeOf(args: unknown, without: (text: string) => string): Record<string, unknown> {
   if (typeof args !== "object" || args === null) return {};
   const shape: Record<string, unknown> = {};

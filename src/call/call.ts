@@ -3,16 +3,16 @@ import { OwlError } from "../errors/owl-error.ts";
 import type { Lifeline } from "./lifeline.ts";
 import type { Principal } from "../auth/principal.ts";
 
-/** What a capability can say to the client while it runs. The protocol implements it, once per era. */
+/** How a capability communicates with the client while it runs. The protocol implements it, once per era. */
 export interface Conversation extends Pick<
   CallContext,
   "progress" | "log" | "elicit" | "sample" | "roots" | "startTask" | "closeStream" | "listChanged"
 > {
-  /** Whether the client asked to be told of progress. */
+  /** Whether the client asked for progress notifications. */
   readonly wantsProgress: boolean;
 }
 
-/** One call on its way through the pipeline. */
+/** One call in the pipeline. */
 export interface Call {
   readonly caller: Caller;
   readonly traceId: string;
@@ -21,27 +21,30 @@ export interface Call {
   readonly life: Lifeline;
   readonly conversation: Conversation;
   readonly readOptions?: ReadOptions | undefined;
-  /** Hears, once or twice, that rules and limits let the call through: it runs now, or waits for somebody's yes. */
+  /** Called once or twice when rules and limits have admitted the call: it runs now, or waits for an approval. */
   readonly onPassed?: (() => void) | undefined;
-  /** Takes what the capability says it cost, where somebody keeps count. */
+  /** Receives the costs that the capability reports, when costs are counted. */
   readonly charge?: (amount: number) => void;
-  /** Counts what the call's sandbox moves over its network, where somebody keeps count. */
+  /** Receives the sandbox whose traffic is counted for the call, when costs are counted. */
   readonly meter?: (used: UsedSandbox) => void;
   readonly watch?: RunWatch;
-  /** Whether an earlier round of the call has paid its fixed price. Uses up what says so: asked once, before the work begins. */
+  /**
+   * Whether an earlier round of the call has paid its fixed price. Uses up the request state: called once, before the
+   * work begins.
+   */
   readonly isPaid?: (() => Promise<boolean>) | undefined;
 }
 
-/** Hears of what runs for a call, which may go on when its client has long had an answer. */
+/** Observes the run of a call, which may continue long after its client has an answer. */
 export interface RunWatch {
-  /** @param stop Ends it; its client then has the error as an answer. */
+  /** @param stop Ends the run, with the error as the answer to the client. */
   began(stop: (error: OwlError) => void): void;
   ended(): void;
-  /** It was ended by force: nobody can say what else it would have charged. */
+  /** The run was killed: what else it would have charged is not known. */
   lost(): void;
 }
 
-/** Thrown through a running capability to end it without an outcome: the client must answer something first. */
+/** Thrown through a running capability to end it without an outcome: the client must answer a question first. */
 export class CallSuspended extends Error {
   constructor() {
     super("the call waits for the client's answer and runs again when it has come");
@@ -49,7 +52,7 @@ export class CallSuspended extends Error {
   }
 }
 
-/** What callers may know of. */
+/** Which resources a caller may see. */
 export interface Sight {
   sees(uri: string, caller: Caller): boolean;
 }
@@ -59,8 +62,9 @@ export function contextOf(call: Call, life: Lifeline, sight?: Sight): CallContex
 }
 
 /**
- * Its functions are its own, since tools take them out of it. The signal is not: an accessor in a literal makes a hidden
- * class for each object, which lives in the old part of the heap, and with it all that the call had.
+ * Its functions are properties of the object, since tools destructure it. The signal is a getter of the class: an
+ * accessor in an object literal makes a hidden class for each object, which is in the old generation of the heap and
+ * keeps everything alive that the call had.
  */
 class Context implements CallContext {
   readonly #call: Call;
@@ -90,7 +94,7 @@ class Context implements CallContext {
     return this.#life.signal;
   }
 
-  /** Whom to talk to, as long as somebody hears it. */
+  /** The conversation, as long as the client can receive messages. */
   get #open(): Conversation | undefined {
     return this.#life.isSettled ? undefined : this.#call.conversation;
   }
@@ -103,7 +107,7 @@ class Context implements CallContext {
   startTask: CallContext["startTask"] = () => this.#open?.startTask() ?? tooLate();
   closeStream: CallContext["closeStream"] = () => this.#open?.closeStream();
   listChanged: CallContext["listChanged"] = (kind) => this.#call.conversation.listChanged(kind);
-  /** What runs on after its end costs what it says until it has ended: who cancels saves nothing. */
+  /** A run that continues after the call is charged until the run has ended: cancelling a call saves no cost. */
   charge: CallContext["charge"] = (amount) => {
     if (!Number.isFinite(amount) || amount < 0)
       throw new TypeError("charge() takes a finite amount that is not negative");
@@ -122,10 +126,10 @@ function tooLate(): Promise<never> {
   return Promise.reject(new OwlError("execution_error", "the call is over: its client cannot be asked any more"));
 }
 
-/** Who calls, and over what. One per connection, session or stateless request. */
+/** The principal and client label of a call, and its transport. One per connection, session or stateless request. */
 export interface Caller {
   readonly principal: Principal;
-  /** `X-MCP-Client-ID`: anyone can send it, so it proves nothing and may only tighten limits. */
+  /** `X-MCP-Client-ID`: a client can send any value, so it proves nothing and may only tighten limits. */
   readonly label: string | undefined;
   readonly transport: "stdio" | "http" | "sse" | "local";
   readonly protocolVersion: string;
@@ -139,13 +143,13 @@ interface Reading {
 }
 
 /**
- * What the sandboxes of one call have moved over their network while it ran. Connections are the sandbox's and not the
- * call's: of two calls that share a sandbox at the same time each pays for what moved in its own time.
+ * What the sandboxes of one call have moved over their network while it ran. Connections belong to the sandbox and not
+ * to the call: when two calls share a sandbox at the same time, each pays for the traffic during its run.
  */
 export class EgressMeter {
   #readings: Reading[] | undefined;
 
-  /** The first that the call used. */
+  /** The first sandbox that the call used. */
   get sandbox(): UsedSandbox | undefined {
     return this.#readings?.[0]?.used;
   }
@@ -161,11 +165,11 @@ export class EgressMeter {
 }
 
 /**
- * A copy with these fields beside or over its own, for what is done in every call: Node 20 takes about a microsecond for
- * each new field behind a spread (`{ ...base, more }`), and a twentieth of that here.
+ * A copy with added or replaced fields, for code that runs in every call: Node 20 takes about a microsecond for each
+ * new field after a spread (`{ ...base, more }`), and a twentieth of that here.
  */
 export function withFields<B extends object, M extends object>(base: B, more: M): B & M {
-  // Assigned, it would be what the copy inherits from: who wrote the base would choose that.
+  // `Object.assign` would make this field the prototype of the copy, and the author of `base` could choose it.
   if (Object.hasOwn(base, "__proto__")) return { ...base, ...more };
   return Object.assign({}, base, more);
 }

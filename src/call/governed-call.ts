@@ -23,8 +23,8 @@ import type { Approver } from "../governance/approval/confirm.ts";
 import { isOwlError } from "../errors/owl-error.ts";
 
 /**
- * Takes work through governance: open to the caller, arguments read, rules, limits, budget, approval, then run, settle
- * and record. Nothing is answered before its record is on disk, however the call ends.
+ * Takes work through governance: visibility, arguments, rules, limits, budget, approval, then run, settlement and
+ * record. The caller gets no answer before the record is on disk, however the call ends.
  */
 export async function runGoverned<I, T>(parts: GovernanceParts, work: GovernedWork<I, T>): Promise<Governed<T>> {
   const record = new CallRecord(parts, work);
@@ -46,7 +46,7 @@ export async function runGoverned<I, T>(parts: GovernanceParts, work: GovernedWo
   let value: T;
   let hasBegun = false;
   try {
-    // While it waited for its turn or a yes, its client may have been paused or the call itself ended.
+    // While the call waited for admission or approval, its client may have been paused, or the call stopped.
     record.assertNotStopped();
     governor.pauses.check(work.call.caller.principal.id);
     await record.learnsWhatIsPaid();
@@ -77,17 +77,17 @@ interface Spent {
 
 interface Ending<T> {
   readonly policy: AskerPolicy;
-  /** Not there where the call was not let in. */
+  /** Absent when the call was not admitted. */
   readonly grant?: BeginFacts & Partial<Grant>;
   readonly spent?: Spent;
   readonly value?: T;
   readonly thrown?: unknown;
   readonly span: Span | undefined;
-  /** Its work has not ended: the row that follows if this process dies. */
+  /** Set when its work has not ended: the row that follows if this process dies. */
   readonly goesOnAs?: LedgerEntry;
 }
 
-/** Writes the one row of one call, whichever way it ends. */
+/** Writes the one row of one call, however it ends. */
 class CallRecord<I, T> extends WatchedRun implements RunningCall {
   readonly #parts: GovernanceParts;
   readonly #work: GovernedWork<I, T>;
@@ -132,7 +132,7 @@ class CallRecord<I, T> extends WatchedRun implements RunningCall {
 
   readonly meter = (used: UsedSandbox): void => this.#egress.add(used);
 
-  /** The call as its work sees it. Field by field: copies of objects are what calls spend most of their time on. */
+  /** The call as its work sees it. Copied field by field: calls spend most of their time on copies of objects. */
   watchedCall(): Call {
     const { caller, traceId, requestId, life, conversation, readOptions, onPassed } = this.#work.call;
     const { charge, meter } = this;
@@ -150,13 +150,13 @@ class CallRecord<I, T> extends WatchedRun implements RunningCall {
     return this.#beginning.draft;
   }
 
-  /** A call that comes back with answers to its questions pays its fixed price once. */
+  /** A call that is repeated with answers to its questions pays its fixed price once. */
   async learnsWhatIsPaid(): Promise<void> {
     const { isPaid } = this.#work.call;
     if (isPaid !== undefined) this.#isFixedPaid = await isPaid();
   }
 
-  /** The row of a call that this process does not bring to its end. The store adds what was reserved for it. */
+  /** The row of a call that this process does not finish. The store adds the reserved cost. */
   #unknownEntry(policy: AskerPolicy, facts: BeginFacts): LedgerEntry {
     const result = { error: "the server ended before this call did" };
     const entry = this.#entry({ policy, grant: facts, span: undefined }, performance.now());
@@ -167,7 +167,7 @@ class CallRecord<I, T> extends WatchedRun implements RunningCall {
   spent(grant: Grant, { isSuspended, hasBegun }: { readonly isSuspended: boolean; readonly hasBegun: boolean }): Spent {
     const egressBytes = this.#egress.bytes();
     const nowMs = performance.now();
-    // No more time is paid for than was set aside: what runs beyond its limit is on its way to its end.
+    // Time beyond the limit is not charged: it was not reserved, and the run is already being stopped.
     const durationMs = Math.min(nowMs - (this.#runsMs ?? nowMs), this.#work.subject.timeoutMs);
     const used = {
       durationMs,
@@ -180,7 +180,7 @@ class CallRecord<I, T> extends WatchedRun implements RunningCall {
     return { cost: grant.costOf(used), egressBytes, sandbox: this.#egress.sandbox };
   }
 
-  /** A refusal stays what it is; what nobody could record must not leave, unless the operator wants it so. */
+  /** When the record cannot be written, a refusal is still returned, but a result only with `governance.failOpen`. */
   async close(ending: Ending<T>): Promise<void> {
     const { governor } = this.#parts;
     const startMs = performance.now();
@@ -201,7 +201,7 @@ class CallRecord<I, T> extends WatchedRun implements RunningCall {
     this.#end(entry, ending, { startMs, thrown: ending.thrown });
   }
 
-  /** The row, and with it the end of what the call holds. */
+  /** Writes the row, and with it releases what the call holds. */
   async #append(entry: LedgerEntry, { grant, spent, goesOnAs }: Ending<T>): Promise<void> {
     const { ledger } = this.#parts;
     const costMicros = spent?.cost.costMicros ?? 0;
@@ -223,8 +223,8 @@ class CallRecord<I, T> extends WatchedRun implements RunningCall {
   }
 
   /**
-   * For what was stopped and runs on. Its client is answered, and the record says so; place and reservation are kept until
-   * it has ended, and what it cost is booked then and has a record of its own.
+   * For a call that was stopped but still runs. Its client is answered, and the record says so. The call keeps its
+   * reservation until its run has ended; its cost is booked then, with a second row.
    */
   async #closeTwice(ending: Ending<T> & { readonly grant: Grant }, spent: () => Spent): Promise<void> {
     void this.endsWithin(LONGEST_RUN_ON_MS).then(() => this.#closeLate(ending, spent()));
@@ -239,7 +239,8 @@ class CallRecord<I, T> extends WatchedRun implements RunningCall {
     try {
       await this.#append(late, { ...ending, spent });
     } catch {
-      // No caller waits for it. A ledger that cannot write says so by itself, and writes this row when it can again.
+      // No caller waits for this row. A ledger that cannot write reports that itself, and writes the row when it can
+      // again.
     }
     this.#parts.observer?.ranOn?.(late, this.#work.call);
   }
@@ -297,7 +298,7 @@ class CallRecord<I, T> extends WatchedRun implements RunningCall {
   }
 }
 
-/** The row of work that went on after its call was stopped. */
+/** The row of work that continued after its call was stopped. */
 function lateEntry(entry: LedgerEntry): LedgerEntry {
   return { ...entry, time: Date.now(), args: {}, flags: joined(entry.flags, [RAN_ON_FLAG]), count: 0 };
 }
@@ -322,7 +323,7 @@ export interface Entering<I, T> {
   readonly draft: (facts: BeginFacts) => Draft;
 }
 
-/** Everything that stands before a call runs: open to the caller, arguments read, rules, limits, budget, approval. @throws OwlError */
+/** Every check before a call runs: visibility, arguments, rules, limits, budget, approval. @throws OwlError */
 export async function enterCall<I, T>(
   { governor, ledger }: GovernanceParts,
   { policy, work, draft }: Entering<I, T>,
@@ -336,7 +337,7 @@ export async function enterCall<I, T>(
     const checked = work.check();
     input = checked instanceof Promise ? await checked : checked;
   } catch (mistake) {
-    // Arguments that cannot be read are limited like everything else.
+    // Calls with invalid arguments count against the limits too.
     rememberQuota(mistake, await governor.count(policy, work.subject));
     throw mistake;
   }
@@ -346,7 +347,7 @@ export async function enterCall<I, T>(
   return { input, grant: await governor.admit(policy, { subject, args, approver, draft }) };
 }
 
-/** Nothing runs that could not be recorded: whether that works again is tried before, not after. */
+/** Checks before the call runs whether the ledger can be written again: a call that cannot be recorded must not run. */
 export async function probeLedger(ledger: Ledger, { revision }: AskerPolicy, { caller, traceId }: Call): Promise<void> {
   await ledger.append({
     time: Date.now(),
@@ -372,7 +373,7 @@ export async function probeLedger(ledger: Ledger, { revision }: AskerPolicy, { c
 }
 
 const TICK_MS = 5000;
-/** Far below whatever the capability will report itself: progress must only ever rise. */
+/** Keeps the values far below those that the capability will report: progress must only rise. */
 const SMALL = 1_000_000;
 
 const YES = {
@@ -381,7 +382,7 @@ const YES = {
   required: ["approve"],
 } as const;
 
-/** Lends governance the call's own ways to ask and to wait. */
+/** Gives governance the call's ways to ask and to wait. */
 export function approverOf({ conversation, life, traceId, onPassed }: Call): Approver {
   onPassed?.();
   return {

@@ -10,14 +10,14 @@ import type { Call } from "./call.ts";
 import type { RunningCalls } from "./running-calls.ts";
 import type { UsedSandbox } from "../capability/context.ts";
 
-/** What governed calls go through. */
+/** The parts of governance that a call needs. */
 export interface GovernanceParts {
   readonly governor: Governor;
   readonly ledger: Ledger;
-  /** For whoever writes something down for each of them. */
+  /** Counts the calls in flight, so that their rows can be written together. */
   readonly inFlight?: CallsInFlight;
   readonly observer?: CallObserver | undefined;
-  /** For whoever wants to see or end what is under way. */
+  /** The running calls, to list and to stop them. */
   readonly running?: RunningCalls;
 }
 
@@ -26,11 +26,11 @@ export interface Governance extends GovernanceParts {
   readonly source: PolicySource;
   readonly running: RunningCalls;
   readonly acts: OperatorActs;
-  /** What waits for operators, here and on servers that share the store. */
+  /** The calls that wait for operators, on this server and on those that share the store. */
   readonly approvals: ApprovalService;
-  /** Follows the files that the policy comes from. */
+  /** Starts to watch the files that the policy comes from. */
   watch(): void;
-  /** Reads them now. What is wrong is logged, and the policy stays. */
+  /** Reads them now. Problems are logged, and the policy in force stays. */
   reload(): Promise<void>;
   close(): Promise<void>;
 }
@@ -42,14 +42,16 @@ export interface GovernedWork<I, T> {
   readonly calledAs: string;
   readonly args: unknown;
   readonly call: Call;
-  /** Reads the arguments. What it throws is the caller's mistake, and counts as a call. */
+  /** Validates the arguments. An error is the caller's mistake, and counts as a call. */
   readonly check: () => I | Promise<I>;
-  /** What rules see, where that is not what `check` gives. */
+  /** The arguments as rules see them, when that is not the result of `check`. */
   readonly judged?: unknown;
-  /** The same, made of what `check` gives. */
+  /** The same, made from the result of `check`. */
   readonly toJudged?: (input: I) => unknown;
   readonly perform: (input: I, call: Call) => Promise<T>;
-  /** Hears what is left to the caller before the work begins, for endpoints that answer while it runs. */
+  /**
+   * Receives what the caller has left of its limits before the work begins, for endpoints that answer while it runs.
+   */
   readonly onAdmitted?: (quota: Quota) => void;
   /** For endpoints whose arguments may not show what is done. @throws OwlError before an operator is asked. */
   readonly assertShown?: ((rule: string) => void) | undefined;
@@ -64,25 +66,25 @@ export interface Governed<T> {
 
 /** A call that is over, allowed or refused. */
 export interface FinishedCall {
-  /** The same facts as in the ledger; arguments and result are as they came, secrets included. */
+  /** The same facts as in the ledger, but arguments and result are not redacted. */
   readonly entry: LedgerEntry;
   readonly call: Call;
-  /** What it ended with, when it did not end well. */
+  /** The error that it ended with, if any. */
   readonly thrown: unknown;
-  /** What is left to the caller; made when it is asked for. */
+  /** What the caller has left of its limits; computed on demand. */
   readonly quota: () => Quota | undefined;
   readonly egressBytes: number;
-  /** The one it ran in. */
+  /** The sandbox that it ran in. */
   readonly sandbox: UsedSandbox | undefined;
   /** How long the call waited for its record. */
   readonly ledgerMs: number;
-  /** What came before: until it was allowed, and while it ran. */
+  /** How long it took until the call was admitted, and how long it ran. */
   readonly stages: { readonly policyMs: number; readonly runMs: number };
 }
 
-/** Hears of every call, for the log and the metrics. It must neither throw nor wait. */
+/** Receives every finished call, for the log and the metrics. It must neither throw nor wait. */
 export interface CallObserver {
   finished(call: FinishedCall): void;
-  /** What a stopped call went on doing has ended: the second record of a call that was told before. */
+  /** The run of a stopped call has ended: the second record of a call that was reported before. */
   ranOn?(entry: LedgerEntry, call: Call): void;
 }

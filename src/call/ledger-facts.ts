@@ -10,15 +10,15 @@ export interface LedgerVerdict {
   readonly errorKind: string | undefined;
   readonly decision: LedgerDecision;
   readonly rule: string | undefined;
-  /** The policy that said no, where it is not the one that the call came in under. */
+  /** The policy that refused the call, when it is not the one that was in force when the call arrived. */
   readonly revision?: string | undefined;
   readonly result: unknown;
 }
 
-/** Kinds of errors that say no to a call before it runs; all others are what became of it. */
+/** Kinds of errors that refuse a call before it runs; all others are outcomes of a run. */
 const REFUSALS: ReadonlySet<ErrorKind> = new Set(["governance_denied", "store_unavailable", "paused"]);
 
-/** How a call ended that governance did not let run. */
+/** The verdict on a call that governance did not admit. */
 export function verdictOfRefusal(thrown: unknown): LedgerVerdict {
   const { kind, message, facts } = toOwlError(thrown, "execution_error");
   const rule = textOf(facts["rule"]);
@@ -28,7 +28,7 @@ export function verdictOfRefusal(thrown: unknown): LedgerVerdict {
   return { outcome: "refused", errorKind: kind, decision: "deny", rule: rule ?? "store", revision, result };
 }
 
-/** How a call ended that ran, as the ledger says it. Whatever it failed with, it was allowed, and is paid for. */
+/** The verdict on a call that ran, for the ledger. Whatever its error, it was allowed, and is charged. */
 export function verdictOf(thrown: unknown, value: unknown): LedgerVerdict {
   if (thrown === undefined) {
     const isError = isObject(value) && value["isError"] === true;
@@ -54,7 +54,10 @@ function outcomeOf(thrown: unknown): LedgerOutcome {
 
 const records = new WeakMap<object, unknown>();
 
-/** Which bytes of a skill were read is said by its digest; a part of its text would say less and fill the ledger. */
+/**
+ * The digest in `_meta` identifies the bytes of a skill that were read; a part of its text would say less and fill the
+ * ledger.
+ */
 export function contentsByDigest(contents: readonly ResourceContents[]): unknown {
   return contents.map((content) => records.get(content) ?? recordOf(content));
 }
@@ -69,8 +72,8 @@ function recordOf(content: ResourceContents): unknown {
 const NO_SANDBOX = { sandbox: undefined };
 
 /**
- * Which sandbox a call was about, by the digest of its id. What only a caller calls so and could be no id stays in the
- * record: it opens nothing, and taking it out would let callers choose what nobody reads.
+ * Identifies the sandbox of a call by the digest of its id. A value that cannot be an id stays in the record: it gives
+ * no access, and removing it would let callers choose what the record does not show.
  */
 export function sandboxFacts(args: unknown, value: unknown): Pick<LedgerEntry, "sandbox" | "secrets"> {
   const structured = isObject(value) ? value["structuredContent"] : undefined;
@@ -80,7 +83,7 @@ export function sandboxFacts(args: unknown, value: unknown): Pick<LedgerEntry, "
   return written === undefined ? NO_SANDBOX : factsOfWritten(written);
 }
 
-/** In a URI an id may stand in other signs than its own, and opens the sandbox all the same. */
+/** In a URI an id may be percent-encoded, and gives access to the sandbox all the same. */
 function factsOfWritten(written: string): Pick<LedgerEntry, "sandbox" | "secrets"> {
   const id = percentDecoded(written);
   return { sandbox: sessionDigest(id), ...(isSessionId(id) && { secrets: id === written ? [id] : [written, id] }) };
@@ -90,7 +93,7 @@ function percentDecoded(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    // Signs that stand for nothing are no id.
+    // An invalid percent-encoding is not an id.
     return text;
   }
 }

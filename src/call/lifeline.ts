@@ -1,8 +1,8 @@
 import { Slots } from "../platform/slots.ts";
 
 /**
- * How long a call may live, as an `AbortSignal` says it, but free of charge: making a signal costs more than a short
- * call, and most calls never look at theirs. The signal is made when somebody asks for it.
+ * The lifetime of a call, like an `AbortSignal` but without its cost: making a signal costs more than a short call, and
+ * most calls never use theirs. The signal is made on demand.
  */
 export class Lifeline {
   #isOver = false;
@@ -22,12 +22,12 @@ export class Lifeline {
     return this.#isOver;
   }
 
-  /** The call has its outcome, or its end: nothing that it says now can reach anybody. */
+  /** The call has its outcome, or was ended: its messages cannot reach the client any more. */
   get isSettled(): boolean {
     return this.#isSettled || this.#isOver;
   }
 
-  /** What ran for the call has come to its own end, whenever the call had its. */
+  /** The run of the call has ended by itself, whenever the call ended. */
   get hasOutcome(): boolean {
     return this.#isSettled;
   }
@@ -53,7 +53,7 @@ export class Lifeline {
     this.#isSettled = true;
   }
 
-  /** Calls back at the end, at once if it is over already. Gives a function that takes the listener away. */
+  /** Calls back at the end, or at once if it is over already. Returns a function that removes the listener. */
   onEnd(listener: () => void): () => void {
     if (this.#isOver) {
       listener();
@@ -62,7 +62,7 @@ export class Lifeline {
     this.#listeners ??= new Slots();
     const listeners = this.#listeners;
     const slot = listeners.add(listener);
-    // Twice is no harm: by then the slot may be somebody else's.
+    // May be called twice: by then the slot may belong to another listener.
     return () => void (listeners.get(slot) === listener && listeners.delete(slot));
   }
 }

@@ -9,14 +9,14 @@ const MAX_KEPT = 10_000;
 
 type Asked = Pick<Call, "caller" | "traceId">;
 
-/** What was looked at. Of those in one minute, the first is kept. */
+/** What was read without a call. Of equal reads in one minute, the first is recorded. */
 export type Look = Pick<LedgerEntry, "kind" | "name" | "args" | "result"> &
   Partial<Pick<LedgerEntry, "sandbox" | "secrets">>;
 
 /**
- * Records that somebody asked for a list. What a list shows depends on who asks and on the policy, never on how often:
- * the same one is recorded once a minute, so that nobody can fill the ledger by asking. The label is the client's own
- * word and no part of that: it would be as many rows as names that it can think of.
+ * Records that a caller requested a list. What a list shows depends on the caller and on the policy, not on how often
+ * it is requested: equal requests are recorded once a minute, so that they cannot fill the ledger. The client label is
+ * not part of the key: a client could invent any number of labels, with a row for each.
  */
 export class ListRecords {
   readonly #parts: GovernanceParts;
@@ -32,7 +32,7 @@ export class ListRecords {
     const key = JSON.stringify([principal.id, transport, about.name, governor.revision]);
     const startMs = performance.now();
     const known = this.#last.get(key);
-    // The row may be on its way still: whoever it stands for waits for it, too.
+    // The row may not be written yet: the requests that it counts for wait for it, too.
     if (known !== undefined && startMs - known.startMs < ONCE_MS) return known.written;
     if (this.#last.size >= MAX_KEPT) this.#last.clear();
     const written = append(this.#parts, asked, about);
@@ -44,7 +44,7 @@ export class ListRecords {
   }
 }
 
-/** That somebody may not watch a resource. Those that repeat are counted, as refusals are. */
+/** Records that a caller may not watch a resource. Repeated refusals are counted, as those of calls are. */
 export async function recordUnwatchable(
   parts: GovernanceParts,
   asked: Asked,
@@ -62,7 +62,7 @@ export async function recordUnwatchable(
   await append(parts, asked, { ...about, ...refused, calledAs: "resources/subscribe" });
 }
 
-/** That a client may not go on with its task. Those that repeat are counted, as refusals are. */
+/** Records that a client may not continue with its task. Repeated refusals are counted, as those of calls are. */
 export async function recordRefusedTask(
   parts: GovernanceParts,
   asked: Asked,
@@ -79,14 +79,16 @@ export async function recordRefusedTask(
   await append(parts, asked, { ...about, ...refused });
 }
 
-/** What is kept of a word; of one that begins a task, also what the task is given to do. */
+/** What is recorded of a message to a task. For the message that begins a task, this includes its arguments. */
 export interface TaskWord {
   readonly task_id: string;
   readonly arguments?: unknown;
   readonly [fact: string]: unknown;
 }
 
-/** That a task began, and what a client said to one that was there and listened: there are no more of them than calls. */
+/**
+ * Records that a task began, or a message of a client that had an effect on it: there are no more of these than calls.
+ */
 export async function recordTaskWord(
   parts: GovernanceParts,
   asked: Asked,

@@ -4,12 +4,12 @@ import type { Governor } from "../governance/governor.ts";
 import type { Ledger } from "../governance/ledger/ledger.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
-/** The way that an operator came: a page or an API, or a command on the same machine. */
+/** How an operator acts: over HTTP with a page or an API, or with a command on the same machine. */
 export type OperatorTransport = "http" | "local";
 
-/** Something that an operator does. */
+/** An action of an operator. */
 export interface OperatorAct {
-  /** Who, as the ledger names them. */
+  /** The operator, as the ledger names them. */
   readonly by: string;
   readonly transport: OperatorTransport;
   /** `approval.approve`, `client.pause`, `operator.takeover`. */
@@ -18,25 +18,25 @@ export interface OperatorAct {
   readonly rule?: string;
   readonly traceId?: string;
   readonly sandbox?: string;
-  /** Why nothing came of it, where that is known. */
+  /** Why the action had no effect, when that is known. */
   readonly failure?: OwlError;
-  /** Why it was not allowed. Those that repeat are counted, as refused calls are. */
+  /** Why the action was not allowed. Repeated refusals are counted, as those of calls are. */
   readonly refusal?: OwlError;
 }
 
-/** Where it is written. */
+/** Where actions are recorded. */
 export interface ActRecord {
   readonly ledger: Pick<Ledger, "append">;
   readonly governor: Pick<Governor, "revision">;
 }
 
-/** What the server does by itself has this principal, which no token can name. */
+/** The principal of the server's own actions, which no token can name. */
 const SERVER = "owlclaw";
 const READ_ONCE_MS = 60_000;
 const MAX_KEPT_READS = 1000;
 const TRACE_ID_BYTES = 16;
 
-/** Written before it is done: what cannot be recorded is not done. */
+/** Records an action before it is taken: an action that cannot be recorded is not taken. */
 export async function recordAct(
   { ledger, governor }: ActRecord,
   { by, transport, name, args, rule = "default", traceId, sandbox, failure, refusal }: OperatorAct,
@@ -65,7 +65,7 @@ export async function recordAct(
   });
 }
 
-/** The record of what operators do, and of what the server does without a call. */
+/** Records the actions of operators, and what the server does without a call. */
 export class OperatorActs {
   readonly #record: ActRecord;
   readonly #logger: Logger;
@@ -76,12 +76,12 @@ export class OperatorActs {
     this.#logger = logger;
   }
 
-  /** Rejects when it cannot be written: then nothing is done. */
+  /** Rejects when the record cannot be written: then the action is not taken. */
   record(act: OperatorAct): Promise<void> {
     return recordAct(this.#record, act);
   }
 
-  /** A page reads every few seconds: the first read of a minute is written, by operator and name. */
+  /** The dashboard reads every few seconds: the first read of a minute is recorded, by operator and name. */
   recordRead(act: OperatorAct): Promise<void> {
     const key = JSON.stringify([act.by, act.transport, act.name]);
     const startMs = performance.now();
@@ -96,7 +96,7 @@ export class OperatorActs {
     return written;
   }
 
-  /** Of what is refused, or has happened, anyway. A ledger that cannot write says so by itself. */
+  /** Records what is refused, or has already happened. A ledger that cannot write reports that itself. */
   note(act: OperatorAct): void {
     this.record(act).catch((error: unknown) =>
       this.#logger.error("an event could not be recorded", { name: act.name, error }),

@@ -29,18 +29,22 @@ export interface PipelineOptions {
   readonly timeoutMs: number;
   readonly progressAfterMs: number;
   readonly maxResultChars: number;
-  /** Without it nobody is asked and nothing is recorded: for tests of the other stages, and to measure what it costs. */
+  /**
+   * Without it, calls are neither checked nor recorded: for tests of the other stages, and to measure the cost of
+   * governance.
+   */
   readonly governance?: GovernanceParts | undefined;
   readonly skillTexts?: SkillTexts | undefined;
 }
 
 /**
- * The one way to whatever the server offers. A tool call passes: open to the caller, arguments valid, rules, limits,
- * budget, approval, run within its time, rendered, settled, recorded. Resources, prompts and completions pass the same.
+ * The single path to everything that the server offers. The stages of a tool call are: visibility, arguments, rules,
+ * limits, budget, approval, run within its time, rendering, settlement, record. Resources, prompts and completions pass
+ * the same stages.
  */
 export class Pipeline {
   readonly registry: Registry;
-  /** What callers may know of. */
+  /** What each caller may see. */
   readonly view: View;
   readonly skillTexts: SkillTexts | undefined;
   readonly #options: PipelineOptions;
@@ -59,17 +63,17 @@ export class Pipeline {
     return this.#options.governance;
   }
 
-  /** The tools that this caller may know of. The same list object comes back until something changed. */
+  /** The tools that this caller may see. Returns the same list object until something changes. */
   visibleTools(caller: Caller): readonly Tool[] {
     return this.view.tools(caller);
   }
 
-  /** The resources that this caller may know of, skills among them. */
+  /** The resources that this caller may see, skills among them. */
   visibleResources(caller: Caller): readonly Resource[] {
     return this.view.resources(caller);
   }
 
-  /** A tool that the caller may use; a refusal is counted and recorded like that of a call. */
+  /** A tool that the caller may use. A refusal is counted and recorded like that of a call. */
   findTool(name: string, call: Call, args: unknown): Tool | Promise<never> {
     const tool = this.registry.tool(name);
     if (tool !== undefined && this.view.objectionTo(tool, call.caller) === undefined) return tool;
@@ -102,7 +106,7 @@ export class Pipeline {
     const { sameAs } = definition;
     return this.govern({
       ...work,
-      // The path again, so that a rule can be held against the record as it was against the call.
+      // Includes the path, so that a rule can be tried on the record as on the call.
       args: sameAs === undefined ? work.args : { uri, path: variables["path"] },
       subject: this.view.subjectOfResource(uri, resource),
       check: () => argumentsInUri(found),
@@ -119,7 +123,7 @@ export class Pipeline {
     });
   }
 
-  /** Only what can be read can be watched. */
+  /** Only resources that the caller may read can be watched. */
   async subscribe(uri: string, asked: Pick<Call, "caller" | "traceId">): Promise<void> {
     const { governance } = this.#options;
     try {
@@ -133,13 +137,13 @@ export class Pipeline {
     await this.recordLook({ kind: "list", name: "resources/subscribe", result: {}, ...about }, asked);
   }
 
-  /** Whether it is there or not: what the caller must not know of is refused alike. */
+  /** A hidden resource is refused in the same way, whether it exists or not. */
   assertOpenToWatch(uri: string, caller: Caller): void {
     const resource = this.registry.findResource(uri)?.resource;
     this.view.assertOpen(this.view.subjectOfResource(uri, resource), caller);
   }
 
-  /** Suggestions of a completer, bounded like everything else that authors write. */
+  /** The suggestions of a completer, which has a time limit like all code of authors. */
   complete(
     { subject, argument, value, others, find, isOpen }: CompletionRequest,
     call: Call,
@@ -175,7 +179,7 @@ export class Pipeline {
     });
   }
 
-  /** Takes any work the way of a call. */
+  /** Takes any work through the stages of a call. */
   async govern<I, T>(work: GovernedWork<I, T>): Promise<Governed<T>> {
     const { governance } = this.#options;
     if (governance !== undefined) return runGoverned(governance, work);
@@ -184,7 +188,7 @@ export class Pipeline {
     return { value: await work.perform(input, work.call), quota: undefined };
   }
 
-  /** Says no to what is not there: the way of a call that fails at its arguments. */
+  /** Refuses a call to something that does not exist, like a call with invalid arguments. */
   async refuse(work: Omit<GovernedWork<never, never>, "check" | "perform">, error: OwlError): Promise<never> {
     const fail = (): never => {
       throw error;
@@ -193,17 +197,17 @@ export class Pipeline {
     throw error;
   }
 
-  /** A list is no call, and costs none; that it was asked for is recorded. */
+  /** A list is not a call and costs nothing; the request for it is recorded. */
   async recordList(name: string, call: Call, count: number): Promise<void> {
     await this.#lists?.record(call, { kind: "list", name, args: {}, result: { count } });
   }
 
-  /** Nor is a look at something that a call has left; whose turn it is to be recorded is said there. */
+  /** Reading what a call has left is not a call either. `ListRecords` decides which reads are recorded. */
   async recordLook(look: Look, asked: Pick<Call, "caller" | "traceId">): Promise<void> {
     await this.#lists?.record(asked, look);
   }
 
-  /** What is said to a running task is no call either: who may start one may always end it. */
+  /** A message to a running task is not a call either: a client that may start a task may always end it. */
   async recordTaskWord(name: string, asked: Pick<Call, "caller" | "traceId">, args: TaskWord): Promise<void> {
     const { governance } = this.#options;
     if (governance !== undefined) await recordTaskWord(governance, asked, { name, args });
@@ -217,7 +221,7 @@ export class Pipeline {
     if (governance !== undefined) await recordRefusedTask(governance, asked, task);
   }
 
-  /** What may not be called any more must not go on as a task: a pause, or a rule, that came after it began. @throws OwlError */
+  /** A task must not continue after a later pause or rule forbids its call. @throws OwlError */
   async judgeTask(
     { tool, args, caller }: { readonly tool: Tool; readonly args: unknown; readonly caller: Caller },
     asked: Pick<Call, "caller" | "traceId">,
@@ -284,7 +288,7 @@ export interface CompletionRequest {
   readonly value: string;
   readonly others: Readonly<Record<string, string>>;
   readonly find: () => Completer | undefined;
-  /** Whether a suggestion leads to what the caller may know of. */
+  /** Whether a suggestion leads to something that the caller may see. */
   readonly isOpen: (suggestion: string) => boolean;
 }
 

@@ -12,7 +12,7 @@ import type { Tool } from "../capability/registry.ts";
 import { OwlError } from "../errors/owl-error.ts";
 import { describeIssues } from "../capability/define-tool.ts";
 
-/** Makes MCP content of what a capability returned: text for the model first, the value itself beside it. */
+/** Makes MCP content from the value that a capability returned: text for the model first, and the value itself. */
 export async function renderResult(tool: Tool, output: HandlerOutput, maxChars: number): Promise<ToolResult> {
   const whole = wholeResult(output);
   if (whole !== undefined) return capped(await withCheckedStructure(tool, whole), maxChars);
@@ -25,7 +25,10 @@ export async function renderResult(tool: Tool, output: HandlerOutput, maxChars: 
   );
 }
 
-/** A failure that the model should read and repair. Never with `structuredContent`: clients would check it and hide the message. */
+/**
+ * A failure that the model should read and repair. Never with `structuredContent`: clients would validate it and hide
+ * the message.
+ */
 export function renderFailure(toolName: string, error: OwlError, data: Readonly<Record<string, unknown>>): ToolResult {
   return {
     content: [{ type: "text", text: `${toolName} failed: ${error.message}\nhint: ${error.hint}` }],
@@ -73,7 +76,7 @@ function capped(result: ToolResult, maxChars: number): ToolResult {
   return { ...result, content: result.content.map(cap) };
 }
 
-/** A cut through a surrogate pair would be no valid UTF-8 on the wire. */
+/** Removes half of a surrogate pair, which would not be valid UTF-8 on the wire. */
 function wellFormed(text: string): string {
   return text.replaceAll(/^[\uDC00-\uDFFF]|[\uD800-\uDBFF]$/g, "");
 }
@@ -83,7 +86,9 @@ export interface PromptResult {
   readonly messages: readonly PromptMessage[];
 }
 
-/** What a resource returned, as MCP contents. Types promise more than plain JavaScript keeps: the shape is checked. */
+/**
+ * The value that a resource returned, as MCP contents. Its shape is checked: plain JavaScript does not enforce types.
+ */
 export function toContents(
   output: unknown,
   uri: string,

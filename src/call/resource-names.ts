@@ -14,8 +14,8 @@ import type { Subject } from "../governance/subject.ts";
 export type ResourceNames = Pick<Subject, "name" | "names" | "spellings" | "calledAs">;
 
 /**
- * What the policy calls that which is at a URI. Callers can write one URI in many ways (escaped or not, with a query or
- * without, by way of `..`) and are given the same: so it has one name, and a rule on any of the ways refuses them all.
+ * The names that the policy uses for what is at a URI. Callers can write one URI in many ways (escaped or not, with a
+ * query or without, by way of `..`) and get the same: so it has one name, and a rule on any spelling refuses them all.
  */
 export function namesAt(uri: string, { definition, pattern }: Resource): ResourceNames {
   if (definition.skill !== undefined) return skillNames(uri, definition.skill);
@@ -29,7 +29,7 @@ export function namesAt(uri: string, { definition, pattern }: Resource): Resourc
   return { name, names, spellings: unique([uri, ...written]), calledAs: uri };
 }
 
-/** A skill and its SKILL.md are one thing; its other files each their own, and the skill's too. */
+/** A skill and its SKILL.md have the same name. Each other file has its name, and that of the skill as well. */
 function skillNames(uri: string, { path, manifestUri }: SkillFacts): ResourceNames {
   const asked = parseSkillUri(uri);
   const manifest = [...path, MANIFEST];
@@ -40,7 +40,7 @@ function skillNames(uri: string, { path, manifestUri }: SkillFacts): ResourceNam
   return { name, names: unique([...ofFile, ...own]), spellings: [uri], calledAs: uri };
 }
 
-/** The same for what is not there, so that it is refused just as it would be if it were. */
+/** The same for what does not exist, so that it is refused just as if it did. */
 export function namesOfNothing(uri: string): ResourceNames {
   const path = isSkillUri(uri) ? pathOf(uri) : undefined;
   if (path === undefined) return { name: uri, names: [uri] };
@@ -58,7 +58,7 @@ function pathOf(uri: string): readonly string[] | undefined {
   try {
     return parseSkillUri(uri);
   } catch {
-    // What is no URI of a skill has no other way to write it.
+    // A text that is not the URI of a skill has no other spelling.
     return undefined;
   }
 }

@@ -7,15 +7,15 @@ export interface Bounds {
   /** What runs, for the messages: `tool "echo"`. */
   readonly what: string;
   readonly timeoutMs: number;
-  /** What sets the time. Default: the configuration. */
+  /** The setting that the timeout comes from. Default: the configuration. */
   readonly timeoutSetBy?: string | undefined;
   readonly life: Lifeline;
   readonly watch?: RunWatch | undefined;
 }
 
 /**
- * Runs a capability until it settles, its time is up or its caller is gone, whichever comes first. The capability
- * learns of the end through its signal; whether it listens or not, the caller does not wait for it any longer.
+ * Runs a capability until it settles, times out or its call is cancelled, whichever comes first. Its signal notifies
+ * the capability of the end. The caller does not wait for its reaction.
  */
 export function runBounded<T>(run: (life: Lifeline) => T | Promise<T>, bounds: Bounds): Promise<T> {
   const { what, timeoutMs, life } = bounds;

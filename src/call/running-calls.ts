@@ -4,7 +4,7 @@ import type { LedgerKind } from "../governance/ledger/ledger.ts";
 import type { Call } from "./call.ts";
 import { STOP_GRACE_MS } from "./watched-run.ts";
 
-/** Where on its way a call is: before it may run, while it runs, or behind it. */
+/** The stage of a call: before it may run, while it runs, or while it is recorded. */
 export type CallStage = "policy" | "running" | "recording";
 
 /** A call that has begun and has not been answered. */
@@ -12,25 +12,25 @@ export interface RunningCall {
   readonly call: Call;
   readonly kind: LedgerKind;
   readonly name: string;
-  /** When it came in, in milliseconds since the epoch. */
+  /** When it arrived, in milliseconds since the epoch. */
   readonly time: number;
   readonly stage: CallStage;
-  /** Ends what runs, with this as its answer. */
+  /** Stops the run, with this error as its answer. */
   stop(error: OwlError): void;
 }
 
-/** All of them. Kept whether somebody looks or not: who looks wants to see the call that hangs since yesterday. */
+/** All running calls. Always kept, so that an operator can also find a call that has hung since yesterday. */
 export class RunningCalls {
   readonly #calls = new Slots<RunningCall>();
   #onEmpty: () => void = () => undefined;
-  /** How long a call that was stopped may take to end before it gets its row without waiting any longer. */
+  /** How long a stopped call may take to end before its row is written without waiting any longer. */
   stopGraceMs: number = STOP_GRACE_MS;
 
   get size(): number {
     return this.#calls.size;
   }
 
-  /** Gives its slot, for `delete`. */
+  /** Returns its slot, for `delete`. */
   add(call: RunningCall): number {
     return this.#calls.add(call);
   }

@@ -5,7 +5,7 @@ import { namesAt, namesOfNothing } from "./resource-names.ts";
 
 const tools = new WeakMap<Tool, Subject>();
 
-/** A tool as governance sees it: whatever its name, the operation is judged. */
+/** A tool as governance sees it: its operation is judged, whatever its name. */
 export function toolSubject(tool: Tool, timeoutMs: number): Subject {
   let subject = tools.get(tool);
   if (subject === undefined) {
@@ -27,10 +27,10 @@ export interface ResourceAt {
   readonly timeoutMs: number;
 }
 
-/** One URI. What gives the same as a tool is judged as the tool is, too. */
+/** The subject of one URI. A resource that returns the same as a tool is judged as that tool, too. */
 export function resourceSubject(at: ResourceAt): Subject {
   const { definition } = at.resource;
-  // Of a template there are as many as callers can think of.
+  // Not cached for a template: callers can invent any number of its URIs.
   if (at.uri !== definition.uri) return subjectOfUri(at);
   let subject = resources.get(definition);
   if (subject === undefined) {
@@ -40,7 +40,7 @@ export function resourceSubject(at: ResourceAt): Subject {
   return subject;
 }
 
-/** One that nobody offers. */
+/** A URI without a resource. */
 export function unknownResource(uri: string): Subject {
   return { ...unknownSubject("resource", uri), ...namesOfNothing(uri) };
 }
@@ -63,7 +63,7 @@ function subjectOfUri({ uri, resource, timeoutMs }: ResourceAt): Subject {
   };
 }
 
-/** Prompts are users' code, all of them. */
+/** All prompts are code of users, which can report costs. */
 export function promptSubject(name: string, timeoutMs: number): Subject {
   return {
     kind: "prompt",
@@ -77,7 +77,7 @@ export function promptSubject(name: string, timeoutMs: number): Subject {
   };
 }
 
-/** Suggestions are as open as what they are for, and report no costs. To rules they are a kind of their own. */
+/** Completions are as open as the subject that they are for, and report no costs. Rules see them as a separate kind. */
 export function completionSubject(of: Subject): Subject {
   return { ...of, completes: of, mayCharge: false, confirm: undefined };
 }
@@ -88,7 +88,7 @@ export interface OperationFacts {
   readonly timeoutMs: number;
 }
 
-/** An operation that is no tool: under its native name and those of the dialects. */
+/** An operation that is not a tool, under its native name and those of the dialects. */
 export function operationSubject({ name, scope, timeoutMs }: OperationFacts): Subject {
   const names = [name, name.replace("_", ".")];
   return { kind: "tool", name, names, scope, price: FREE, confirm: undefined, timeoutMs };

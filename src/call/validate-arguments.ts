@@ -3,7 +3,7 @@ import type { FoundResource, Prompt, Tool } from "../capability/registry.ts";
 import { OwlError } from "../errors/owl-error.ts";
 import { withSent } from "../governance/policy/terms.ts";
 
-/** The arguments as the tool's schema understands them, defaults filled in. May be synchronous: most schemas are. */
+/** The arguments as the tool's schema parses them, with defaults. Synchronous when the schema is, as most are. */
 export function validateArguments(tool: Tool, args: unknown): unknown {
   const verdict = tool.input.check(args);
   if (verdict instanceof Promise) {
@@ -16,13 +16,13 @@ export function validateArguments(tool: Tool, args: unknown): unknown {
   throw badArguments(tool, verdict.issues);
 }
 
-/** What rules see of the arguments of a tool: each path in its one form, and as it was sent beside that. */
+/** The arguments of a tool as rules see them: each path in its normalized form, and beside that as it was sent. */
 export function judgedArguments({ operation }: Tool, input: unknown): unknown {
   if (operation?.normalize === undefined || !isObject(input)) return input;
   return withSent(operation.normalize(input), input);
 }
 
-/** What rules see of a read: the variables of its URI, or what they are as arguments of the tool that gives the same. */
+/** A read as rules see it: the variables of its URI, or these as arguments of the tool that returns the same. */
 export function argumentsInUri({ resource: { definition }, variables }: FoundResource): unknown {
   const { sameAs } = definition;
   const sent = sameAs?.toArgs(variables) ?? variables;

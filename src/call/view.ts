@@ -13,12 +13,12 @@ export interface ViewOptions {
 }
 
 interface Kept<T> {
-  /** The registry's own list that this one was made of. */
+  /** The list of the registry that this one was made from. */
   readonly from: readonly T[];
   readonly list: readonly T[];
 }
 
-/** What a caller may know of. Lists are made once for each caller, policy and state of the registry. */
+/** What a caller may see. Lists are made once for each caller, policy and state of the registry. */
 export class View {
   readonly #options: ViewOptions;
   readonly #tools = new WeakMap<AskerPolicy, Kept<Tool>>();
@@ -30,7 +30,7 @@ export class View {
     this.#options = options;
   }
 
-  /** Neither what is hidden nor what would be refused in any case: a model should not try. */
+  /** Leaves out tools that are hidden, or refused in any case: a model should not try them. */
   tools(caller: Caller): readonly Tool[] {
     const { registry } = this.#options;
     return this.#filtered(this.#tools, registry.tools(), caller, (policy) => {
@@ -45,7 +45,7 @@ export class View {
     return registry.tools().filter((tool) => objectionOf(policy.termsOf(this.subjectOf(tool))) === undefined).length;
   }
 
-  /** All but what is hidden: also what the caller may not use. */
+  /** All tools but hidden ones, including those that the caller may not use. */
   known(caller: Caller): readonly Tool[] {
     const tools = this.#options.registry.tools();
     return tools.filter((tool) => this.termsOf(tool, caller)?.hidden === undefined);
@@ -72,7 +72,7 @@ export class View {
     return toolSubject(tool, this.#options.timeoutMs);
   }
 
-  /** What is at a URI, whether there is anything or not. */
+  /** The subject of a URI, whether a resource exists there or not. */
   subjectOfResource(uri: string, resource: Resource | undefined): Subject {
     if (resource === undefined) return unknownResource(uri);
     return resourceSubject({ uri, resource, timeoutMs: this.#options.timeoutMs });
@@ -86,19 +86,19 @@ export class View {
     return operationSubject({ name, scope, timeoutMs: this.#options.timeoutMs });
   }
 
-  /** What a completion is asked for. */
+  /** The subject that a completion is requested for. */
   subjectOfReference(ref: Reference): Subject {
     if (ref.type === "ref/prompt") return this.subjectOfPrompt(ref.name);
     return this.subjectOfResource(ref.uri, this.#referred(ref.uri));
   }
 
-  /** Whether the caller may know of what a template becomes with these values, once there is one for each variable. */
+  /** Whether the caller may see the URI that a template becomes with these values, once each variable has one. */
   seesCompleted(ref: Reference, values: Readonly<Record<string, string>>, caller: Caller): boolean {
     const uri = ref.type === "ref/prompt" ? undefined : this.#referred(ref.uri)?.pattern?.expand(values);
     return uri === undefined || this.sees(uri, caller);
   }
 
-  /** What the policy says of a tool to this caller; nothing where there is no policy. */
+  /** What the policy says about a tool for this caller; `undefined` without a policy. */
   termsOf(tool: Tool, caller: Caller): Terms | undefined {
     return this.#options.governor?.policyFor(caller).termsOf(this.subjectOf(tool));
   }
@@ -108,7 +108,7 @@ export class View {
     return terms === undefined ? undefined : objectionOf(terms);
   }
 
-  /** A tool as far as the caller may know of it. */
+  /** The tool of this name, if the caller may use it. */
   tool(name: string, caller: Caller): Tool | undefined {
     const tool = this.#options.registry.tool(name);
     return tool === undefined || this.objectionTo(tool, caller) !== undefined ? undefined : tool;
@@ -118,7 +118,7 @@ export class View {
     return this.#options.governor === undefined || this.seesPart(uri, this.#found(uri), caller);
   }
 
-  /** The same for what is no resource, but part of one. */
+  /** The same for something that is not a resource but a part of one. */
   seesPart(uri: string, of: Resource | undefined, caller: Caller): boolean {
     const policy = this.#options.governor?.policyFor(caller);
     return policy === undefined || objectionOf(policy.termsOf(this.subjectOfResource(uri, of))) === undefined;
@@ -137,7 +137,7 @@ export class View {
     try {
       return this.#options.registry.findResource(uri)?.resource;
     } catch {
-      // What is no URI at all is at none.
+      // A text that is not a URI has no resource.
       return undefined;
     }
   }

@@ -1,20 +1,26 @@
 import type { OwlError } from "../errors/owl-error.ts";
 import type { RunWatch, Call } from "./call.ts";
 
-/** Longer than a worker has before it is ended for a call: what stops when it should has one record, with all its costs. */
+/**
+ * Longer than a worker has before it is killed for a call, so that a run that stops in time has one record with all its
+ * costs.
+ */
 export const STOP_GRACE_MS = 1500;
-/** What the server cannot end by force. After this its place is given back, and what was set aside for it is spent. */
+/**
+ * The limit for runs that the server cannot kill. After it, what the call holds is released, and the reserved cost is
+ * charged.
+ */
 export const LONGEST_RUN_ON_MS = 900_000;
 
-/** In the record of a call that was stopped while its work went on. */
+/** Marks the row of a call that was stopped while its work continued. */
 export const RUNS_ON_FLAG = "runs_on";
 
-/** What runs for a call, from its begin to its own end: that may come long after the call's. */
+/** The run of a call, from its begin to its own end, which may be long after the end of the call. */
 export class WatchedRun implements RunWatch {
   #isRunning = false;
   #isLost = false;
   #stop: ((error: OwlError) => void) | undefined;
-  /** Why it must not run any more, if it was to be stopped before it began. */
+  /** Set when the call was stopped, also before the run began. */
   #stopped: OwlError | undefined;
   #onEnd: (() => void) | undefined;
 
@@ -22,7 +28,7 @@ export class WatchedRun implements RunWatch {
     return this.#isRunning;
   }
 
-  /** Nobody knows what it charged at last. */
+  /** Whether its last charges are unknown. */
   get isLost(): boolean {
     return this.#isLost || this.#isRunning;
   }
@@ -52,11 +58,11 @@ export class WatchedRun implements RunWatch {
     if (this.#stopped !== undefined) throw this.#stopped;
   }
 
-  /** Resolves when it has ended, or when so much time is over. Whether it has ended. */
+  /** Waits at most this long for the end of the run. Resolves with whether it has ended. */
   endsWithin(waitMs: number): Promise<boolean> {
     return new Promise((resolve) => {
       const timer = setTimeout(() => resolve(false), waitMs);
-      // Who stops the server does not wait for what cannot be stopped.
+      // The timer does not keep the process alive: a stopping server does not wait for runs that cannot be stopped.
       timer.unref();
       this.#onEnd = (): void => {
         clearTimeout(timer);
@@ -74,8 +80,8 @@ export interface Informed {
 }
 
 /**
- * Tells the client that a long call is still alive, as long as the capability says nothing itself. Progress values
- * must rise, so ours count seconds and end with the first report of the capability's own.
+ * Notifies the client that a long call is still running, until the capability reports progress itself. Progress values
+ * must rise, so these count seconds and end with the first report of the capability.
  */
 export function keepInformed(
   call: Call,

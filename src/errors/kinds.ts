@@ -3,7 +3,9 @@ export interface ErrorKindFacts {
   /** The JSON-RPC code by era: revisions up to 2025-11-25 and plain clients, then 2026-07-28 and later. */
   readonly code: number;
   readonly modernCode: number;
-  /** Revisions whose clients get a result with `isError: true`, which a model can repair, in place of a protocol error. */
+  /**
+   * Revisions whose clients get a result with `isError: true`, which a model can repair, instead of a protocol error.
+   */
   readonly toolError: "never" | "since 2025-11-25" | "since 2026-07-28" | "always";
   readonly retryable: boolean;
   readonly httpStatus: number;

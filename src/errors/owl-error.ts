@@ -11,7 +11,7 @@ export interface OwlErrorOptions {
 
 const BRAND: unique symbol = Symbol.for("owlclaw.error");
 
-/** The one error that layers throw at each other. How it looks on the wire is decided by the protocol, by era. */
+/** The error that all layers throw. The protocol layer decides its form on the wire, for each era. */
 export class OwlError extends Error {
   readonly [BRAND] = true;
   readonly kind: ErrorKind;
@@ -30,7 +30,7 @@ export class OwlError extends Error {
   }
 }
 
-/** Wraps whatever was thrown; an `OwlError` stays itself. */
+/** Wraps any thrown value; an `OwlError` is returned as it is. */
 export function toOwlError(thrown: unknown, kind: ErrorKind = "internal"): OwlError {
   if (isOwlError(thrown)) return thrown;
   return new OwlError(kind, messageOf(thrown), { cause: thrown });
@@ -40,20 +40,22 @@ export function messageOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);
 }
 
-/** The same for what clients are told of the machine. */
+/** The same for errors that clients see: system errors lose their paths. */
 export function toPathlessError(thrown: unknown, kind: ErrorKind): OwlError {
   return isOwlError(thrown) ? thrown : new OwlError(kind, reasonWithoutPath(thrown), { cause: thrown });
 }
 
-/** What was thrown, for clients: errors of the system name a path of the machine in their message. */
+/**
+ * The message of a thrown value for clients. Messages of system errors name a path of the machine, so it is left out.
+ */
 export function reasonWithoutPath(thrown: unknown): string {
   if (!(thrown instanceof Error)) return String(thrown);
   if (!("syscall" in thrown && "code" in thrown)) return thrown.message;
-  // A program that could not be started has its path there too.
+  // When a program could not be started, `syscall` contains its path too.
   return `${String(thrown.code)} (${String(thrown.syscall).split(" ", 1)[0]})`;
 }
 
-/** Handlers may bring a copy of the package of their own: what counts is the brand, not the class. */
+/** Handlers may have a separate copy of this package, so the brand decides, not the class. */
 export function isOwlError(thrown: unknown): thrown is OwlError {
   return (
     thrown instanceof Error && BRAND in thrown && "kind" in thrown && Object.hasOwn(ERROR_KINDS, String(thrown.kind))

@@ -32,7 +32,7 @@ export class BudgetAlerts {
     }
   }
 
-  /** What a call under the policy in force found. */
+  /** Checks the counts of a call under the policy in force for budgets that have recovered. */
   seen(lease: Lease | undefined, used: readonly Used[]): void {
     if (this.#told.isEmpty || lease === undefined) return;
     const { logger, alerts } = this.#options;
@@ -55,7 +55,7 @@ interface Told {
   readonly spentMicros: number;
 }
 
-/** The shares of budgets that this server has told of, until they hold no longer. */
+/** The budget thresholds that this server has alerted about, until spend is below them again. */
 export class ToldBudgets {
   readonly #told = new Map<string, Told>();
 
@@ -67,7 +67,10 @@ export class ToldBudgets {
     for (const { key, percent, spentMicros } of crossings) this.#told.set(key, { percent, month, spentMicros });
   }
 
-  /** Those that a raised budget or a new month has undone, seen by a call's own numbers; each once. */
+  /**
+   * Thresholds that a raised budget or a new month has put out of reach, judged by the counts of this call. Each is
+   * returned once.
+   */
   takeRecovered({ counters, month, reserveMicros }: Lease, used: readonly Used[]): readonly Crossing[] {
     const budgets = used.filter(({ name }) => name === "monthlyBudget");
     return counters
@@ -77,7 +80,8 @@ export class ToldBudgets {
         const budget = budgets[index];
         if (told === undefined || budget === undefined || month < told.month) return [];
         const { rule, limit: limitMicros } = budget;
-        // The call may be older than what was told. What a month has cost only grows.
+        // The counts of this call may be older than the alert. The spend of a month only grows, so the higher one is
+        // right.
         const leastMicros = month === told.month ? told.spentMicros : 0;
         const spentMicros = Math.max(leastMicros, budget.used - reserveMicros);
         const percent = shareReached(limitMicros, spentMicros);
@@ -89,7 +93,7 @@ export class ToldBudgets {
   }
 }
 
-/** A share of a budget that was passed with one call. */
+/** A budget threshold that one call has passed. */
 export interface Crossing {
   readonly key: string;
   readonly rule: string;
@@ -100,7 +104,7 @@ export interface Crossing {
 
 const ALERT_PERCENTS = [50, 80, 100];
 
-/** The shares of the budgets that lie between what was spent before the call and what is spent with it. */
+/** The thresholds between the spend before the call and the spend with it. */
 export function crossingsOf(counters: readonly Counter[], spendings: readonly Spending[]): readonly Crossing[] {
   return spendings.flatMap(({ key, beforeMicros, afterMicros }) => {
     const budget = counters.find((counter) => counter.key === key)?.budget;
@@ -114,7 +118,7 @@ export function crossingsOf(counters: readonly Counter[], spendings: readonly Sp
   });
 }
 
-/** The highest share that is spent; 0 below all of them. */
+/** The highest threshold that is passed; 0 below all of them. */
 export function shareReached(limitMicros: number, spentMicros: number): number {
   return ALERT_PERCENTS.findLast((percent) => spentMicros >= (limitMicros * percent) / 100) ?? 0;
 }

@@ -4,20 +4,20 @@ import type { RuleVerdict } from "./policy/rule.ts";
 import { fromMicros, stricter, type Confirmation } from "./policy/terms.ts";
 import type { Subject } from "./subject.ts";
 
-/** A call that nobody makes: what would be said to it. */
+/** A hypothetical call to explain. */
 export interface Supposed {
   readonly client: string;
   readonly groups: readonly string[];
   readonly claims: Readonly<Record<string, unknown>>;
   readonly label: string | undefined;
   readonly subject: Subject;
-  /** As rules see them: valid and with defaults, or as they were given where they are not valid. */
+  /** As rules see them: parsed with defaults, or as given when they are not valid. */
   readonly args: unknown;
-  /** Why the call would fail before any rule looks at its arguments. */
+  /** Why the call would fail before any rule checks its arguments. */
   readonly mistake?: string | undefined;
 }
 
-/** What a call is about, without who makes it. */
+/** The call without its caller. */
 export type SupposedCall = Pick<Supposed, "subject" | "args" | "mistake">;
 
 export interface Explanation {
@@ -26,18 +26,18 @@ export interface Explanation {
   readonly decision: "allow" | "deny" | "confirm";
   readonly rule: string;
   readonly reason: string | undefined;
-  /** Why the call would fail all the same: its arguments are not valid. */
+  /** Set when the call would fail even if it is allowed: its arguments are not valid. */
   readonly mistake: string | undefined;
   readonly visible: boolean;
   readonly confirm: "operator" | "client" | undefined;
   readonly limits: readonly { readonly rule: string; readonly limit: number; readonly counts: string }[];
-  /** What is set aside before it runs, in units. */
+  /** What is reserved before the call runs, in units. */
   readonly reserves: number;
-  /** What the rules looked at: with other arguments, or other claims, they might decide otherwise. */
+  /** What the evaluated rules read: with other arguments or claims they might decide otherwise. */
   readonly lookedAt: readonly Watched[];
 }
 
-/** What the policy says to a call, and by which rule. Counts of the moment are not looked at. */
+/** The decision of the policy on a call, and the rule behind it. Current counts are not considered. */
 export function explain(policy: Policy, supposed: Supposed): Explanation {
   const { client, groups, claims, label, subject, args, mistake } = supposed;
   const known = groups.length === 0 ? claims : { ...claims, [policy.config.groupsClaim]: groups };
@@ -68,7 +68,7 @@ function decide(asker: AskerPolicy, subject: Subject, args: unknown): Decision &
   const { verdict, lookedAt } = asker.judgeWatched(subject, args);
   const { hidden, denied } = asker.termsOf(subject);
   const objection = hidden ?? denied;
-  // Layers come first, and look at no claim but the groups. What the rules deny to every call is among the denied.
+  // Layers apply before rules and read no claim but the groups. `denied` includes what the rules deny to every call.
   const isLayers = objection !== undefined && !objection.rule.startsWith("rules.");
   return { ...decideBy(asker, subject, verdict), lookedAt: isLayers ? [] : [...lookedAt] };
 }

@@ -12,13 +12,13 @@ interface Bucket {
 
 const MAX_BUCKETS = 10_000;
 
-/** Ten times what the policy lets through, so that it only ever meets what would be refused anyway. */
+/** Ten times the rate that the policy allows, so that it only rejects what the policy would reject anyway. */
 export function floodLimitFor(callsPerMinute: number | undefined): FloodLimit | undefined {
   if (callsPerMinute === undefined) return undefined;
   return { perSecond: Math.max(50, (callsPerMinute * 10) / 60), burst: Math.max(1000, callsPerMinute * 2) };
 }
 
-/** A bucket of tokens for each caller, in memory: what stands before a message is even read. */
+/** A token bucket for each caller, in memory. It is checked before a message is read. */
 export class FloodGuard {
   readonly #buckets = new Map<string, Bucket>();
   readonly #nowMs: () => number;
@@ -27,7 +27,7 @@ export class FloodGuard {
     this.#nowMs = nowMs;
   }
 
-  /** @throws OwlError when this caller sends more than anybody could mean. */
+  /** @throws OwlError when the caller exceeds the limit. */
   check(caller: string, limit: FloodLimit | undefined): void {
     if (limit === undefined) return;
     const bucket = this.#bucketOf(caller, limit);
@@ -35,7 +35,7 @@ export class FloodGuard {
     bucket.tokens -= 1;
   }
 
-  /** For transports that can wait: how long to read nothing more of this caller. At most one second. */
+  /** For transports that can wait: how long to stop reading from this caller. At most one second. */
   delayMs(caller: string, limit: FloodLimit | undefined): number {
     if (limit === undefined) return 0;
     const bucket = this.#bucketOf(caller, limit);
@@ -58,7 +58,7 @@ export class FloodGuard {
     return bucket;
   }
 
-  /** A bucket that is full again is as good as none. */
+  /** A full bucket is the same as a new one, so it need not be kept. */
   #forgetFull(now: number, { perSecond, burst }: FloodLimit): void {
     for (const [caller, { tokens, atMs }] of this.#buckets)
       if (tokens + ((now - atMs) / 1000) * perSecond >= burst) this.#buckets.delete(caller);

@@ -25,23 +25,22 @@ export interface GovernorOptions {
   readonly approvals: Approvals;
   readonly pauses: Pauses;
   readonly logger: Logger;
-  /** Who hears of budgets that are nearly spent. */
+  /** Receives the alerts about budgets that are nearly spent. */
   readonly alerts: Pick<Alerts, "send">;
-  /** Lets calls through that cannot be counted. */
+  /** Whether calls run when they cannot be counted. */
   readonly failOpen: boolean;
 }
 
-/** One call that has passed everything that can be known before it runs. */
+/** A call that has passed every check that is made before it runs. */
 export interface Grant {
   readonly rule: string;
   readonly revision: string;
   readonly used: readonly Used[];
   readonly flags: readonly string[];
-  /** Under which the store knows it until it ends; `undefined` where it was let through uncounted. */
+  /** Its id in the store until it ends; `undefined` when it was admitted uncounted. */
   readonly call: CallId | undefined;
-  /** What it has cost. */
   costOf(consumption: Consumption): CallCost;
-  /** Its cost was booked. */
+  /** Called when its cost has been booked. */
   booked(spendings: readonly Spending[]): void;
 }
 
@@ -51,10 +50,10 @@ export interface CallCost {
 }
 
 const ALLOWED = "default";
-/** In the record of a call that somebody said yes to. */
+/** The ledger flag of a call that was approved. */
 export const CONFIRMED_FLAG = "confirmed";
 
-/** The one object that the pipeline asks. It decides; whoever asked does what it says. */
+/** The single entry point of governance for the call pipeline: it decides, and the pipeline enforces the decision. */
 export class Governor {
   readonly approvals: Approvals;
   readonly pauses: Pauses;
@@ -84,19 +83,22 @@ export class Governor {
     return this.#options.source.onChange(listener);
   }
 
-  /** Stands before anything is read. @throws OwlError */
+  /** Runs before a message is read. @throws OwlError */
   assertNoFlood(asker: Asker): void {
     const [own] = this.policyFor(asker).counters;
     this.#floods.check(asker.principal.id, floodLimitFor(own?.perMinute?.limit));
   }
 
-  /** The same for a transport that can wait: for how long it reads nothing more. */
+  /** The same for a transport that can wait: how long it must stop reading. */
   floodDelayMs(asker: Asker): number {
     const [own] = this.policyFor(asker).counters;
     return this.#floods.delayMs(asker.principal.id, floodLimitFor(own?.perMinute?.limit));
   }
 
-  /** Before a call, when others may have paused its client and we would not know. @throws OwlError when nobody can say. */
+  /**
+   * Called before a call when another server may have paused its client without this server knowing.
+   * @throws OwlError when the pauses cannot be read.
+   */
   async askWhoIsPaused(): Promise<void> {
     try {
       await this.pauses.look();
@@ -108,22 +110,23 @@ export class Governor {
     }
   }
 
-  /** What the asker must not know of or use is refused before its arguments are looked at. @throws OwlError */
+  /** Refuses what is hidden from the caller or denied to it, before its arguments are checked. @throws OwlError */
   assertOpen(policy: AskerPolicy, subject: Subject): void {
     const { hidden, denied } = policy.termsOf(subject);
     const objection = hidden ?? denied;
     if (objection !== undefined) throw deniedBy(objection, subject, policy.revision);
   }
 
-  /** Whether a call like this would be let through as far as rules say, without counting it. @throws OwlError */
+  /** Checks a call against visibility, rules and maximum cost, without counting it. @throws OwlError */
   assertAllowed(policy: AskerPolicy, subject: Subject, args: unknown): void {
     this.assertOpen(policy, subject);
     judged(policy, policy.termsOf(subject), { subject, args });
   }
 
   /**
-   * Rules, cost, limits and approval, in this order. Where it needs no approval its start is recorded with its admission.
-   * @throws OwlError that names what stands against the call.
+   * Checks rules, cost, limits and approval, in this order. The start of a call that needs no approval is recorded with
+   * its admission.
+   * @throws OwlError that names the rule or limit that refuses the call.
    */
   async admit(policy: AskerPolicy, call: AskedCall): Promise<Grant> {
     const terms = policy.termsOf(call.subject);
@@ -160,7 +163,7 @@ export class Governor {
     return this.#grant({ terms: known.terms, ...yes }, { ...known.held, flags: [...known.held.flags, CONFIRMED_FLAG] });
   }
 
-  /** From here on it has a row, even if this process is killed. */
+  /** Records the start of the call: from now on it gets a ledger row, even if this process is killed. */
   async #beginning(held: Held, draft: Draft): Promise<Held> {
     if (held.lease === undefined) return held;
     try {
@@ -171,7 +174,10 @@ export class Governor {
     return held;
   }
 
-  /** Prices, limits and budgets that were set while the call waited bind it: it gives back what it held, and asks anew. */
+  /**
+   * Prices, limits and budgets that changed while the call waited apply to it: its reservation is released and made
+   * again.
+   */
   async #heldAgain(
     { subject, policy, draft }: { readonly subject: Subject; readonly policy: AskerPolicy; readonly draft: Draft },
     { lease }: Held,
@@ -181,7 +187,7 @@ export class Governor {
     return { terms, held: await this.#hold(policy, terms, { reserveMicros: this.#dearest.reserveOf(terms), draft }) };
   }
 
-  /** Waits for a yes. What was said of the call before is asked again: meanwhile somebody may have said no. */
+  /** Waits for the approval, then repeats the earlier checks: pauses and policy may have changed meanwhile. */
   async #agreed(request: ConfirmRequest): Promise<Agreed> {
     const { confirm, subject, policy } = request;
     const restore = await confirmed(this.approvals, request);
@@ -197,7 +203,10 @@ export class Governor {
     return { policy: now, rule: confirm.rule, restore };
   }
 
-  /** Counts a call that cannot run, so that mistakes are limited like everything else. Says what is used now. @throws OwlError */
+  /**
+   * Counts a call that cannot run, so that invalid calls are limited like all others. Returns what is used now.
+   * @throws OwlError
+   */
   async count(policy: AskerPolicy, subject: Subject): Promise<readonly Used[]> {
     const terms = policy.termsOf(subject);
     if (terms.counters.length === 0) return [];
@@ -256,7 +265,7 @@ export class Governor {
     };
   }
 
-  /** No caller waits for it: the place is free a moment later. */
+  /** Runs in the background: no caller waits for the release. */
   #release(lease: Lease | undefined): void {
     if (lease === undefined) return;
     this.#options.calls
@@ -265,7 +274,7 @@ export class Governor {
   }
 }
 
-/** A call that somebody wants to make. */
+/** A call that asks for admission. */
 interface AskedCall {
   readonly subject: Subject;
   readonly args: unknown;
@@ -274,7 +283,7 @@ interface AskedCall {
   readonly draft: (facts: BeginFacts) => Draft;
 }
 
-/** What governance knows of a call that begins. */
+/** What governance knows about a call when it begins. */
 export interface BeginFacts {
   readonly rule: string;
   readonly revision: string;
@@ -309,7 +318,7 @@ interface Held {
 }
 
 const NO_FLAGS: readonly string[] = [];
-/** Stopped by force before it could say what it cost: it costs what was set aside. */
+/** The call was killed before it could report its cost, so it is charged the reserved cost. */
 const FORFEIT: readonly string[] = ["max_cost_charged"];
 const NOTHING_HELD: Held = { lease: undefined, used: [], flags: NO_FLAGS };
 
@@ -319,7 +328,10 @@ function heldBy(admission: Admission, { revision }: AskerPolicy, reserveMicros: 
   throw limitedBy(admission.refusal, revision, reserveMicros);
 }
 
-/** What the rules say of the call. @throws OwlError when that, or what it may cost, is a no. */
+/**
+ * Evaluates the rules for the call.
+ * @throws OwlError when a rule denies it, or when it may cost more than the maximum.
+ */
 function judged(
   policy: AskerPolicy,
   { maxCost, reserveMicros }: Terms,
@@ -341,7 +353,10 @@ function confirmationOf(terms: Terms, verdict: RuleVerdict | undefined): Confirm
   return stricter(terms.confirm, { by: verdict.rule.confirm, rule: ruleOf(verdict), reason: verdict.reason });
 }
 
-/** What is set aside for want of a maximum is a guess of ours: to cost more is nobody's fault. */
+/**
+ * Flags costs above a configured maximum. A reservation without a maximum is an estimate, so a cost above it has no
+ * flag.
+ */
 function costFlags(costMicros: number, { price: { max }, maxCost }: Terms): readonly string[] {
   if (costMicros === 0) return NO_FLAGS;
   const flags: string[] = [];
@@ -350,19 +365,20 @@ function costFlags(costMicros: number, { price: { max }, maxCost }: Terms): read
   return flags;
 }
 
-/** Several budgets may stand in the way, one behind the other. */
+/** Several budgets may refuse the call, one after another. */
 const MAX_TRIES = 4;
-/** Names come from definitions and patterns, not from callers: this many are only there where something is wrong. */
+/** Names come from definitions and patterns, not from callers, so only a defect can make them this many. */
 const MAX_REMEMBERED = 10_000;
 
 /**
- * Calls whose cost nobody can know before: what their dearest has cost so far is set aside. Where less than that is left
- * of a budget, one of them takes all of it and runs alone, so that many at a time cannot pass the line together.
+ * Calls whose cost cannot be known in advance: the highest cost of such a call so far is reserved. When less than that
+ * is left of a budget, one call reserves all of it and runs alone, so that concurrent calls cannot exceed the budget
+ * together.
  */
 export class DearestCalls {
   readonly #micros = new Map<string, number>();
 
-  /** What to set aside for the next one. */
+  /** What to reserve for the next call. */
   reserveOf({ openEndedAs, reserveMicros }: Terms): number {
     if (openEndedAs === undefined) return reserveMicros;
     return Math.max(reserveMicros, this.#micros.get(openEndedAs) ?? 0);
@@ -374,7 +390,7 @@ export class DearestCalls {
     this.#micros.set(openEndedAs, costMicros);
   }
 
-  /** Takes what it asks for, or all that is left. Less than is known to be needed is a refusal. */
+  /** Reserves the requested amount, or all that is left. Refuses when less than the known minimum is left. */
   async admit(
     calls: Pick<Admissions, "admit">,
     { reserveMicros, ...request }: AdmitRequest,

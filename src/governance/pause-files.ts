@@ -6,7 +6,7 @@ import { parsePause, type Pause, type PauseStore } from "./pauses.ts";
 
 const FILE_END = ".json";
 
-/** One file for each pause, so that servers that pause at the same moment do not write over each other. */
+/** One file for each pause, so that servers that pause at the same time do not overwrite each other's pauses. */
 export class PauseFiles implements PauseStore {
   readonly maxAgeMs = Infinity;
   readonly #folder: string;
@@ -27,7 +27,7 @@ export class PauseFiles implements PauseStore {
     await rename(draft, path);
   }
 
-  /** Whatever the file is called: somebody may have written it by hand. */
+  /** Finds the pause by content, not by file name: an operator may have written the file by hand. */
   async remove(client: string): Promise<void> {
     for (const { pause, path } of this.#all()) if (pause.client === client) await rm(path, { force: true });
   }
@@ -50,7 +50,7 @@ export class PauseFiles implements PauseStore {
   }
 }
 
-/** Readable for whoever has to clean up; the digest keeps names apart that look alike. */
+/** Readable for an operator who cleans up by hand. The digest distinguishes clients whose readable parts are equal. */
 function nameFor(client: string): string {
   const digest = createHash("sha256").update(client).digest("hex").slice(0, 16);
   return `${client.replaceAll(/[^\w-]/g, "_").slice(0, 80)}-${digest}${FILE_END}`;

@@ -2,24 +2,24 @@ import * as z from "zod";
 import { OwlError } from "../errors/owl-error.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
-/** Stands for everybody. */
+/** The client name that pauses all clients. */
 export const EVERYBODY = "*";
 
 const LOOK_MS = 500;
 
-/** Hears of those that began, on whichever server. */
+/** Receives the pauses that began, on any server. */
 type Listener = (begun: readonly Pause[]) => void;
 
-/** The switch that stops clients. Its store outlives the server, and all servers of the store follow it. */
+/** Pauses clients. The store persists the pauses across restarts, and all servers that share it apply them. */
 export class Pauses {
   readonly #store: PauseStore;
   readonly #logger: Logger;
   readonly #listeners = new Set<Listener>();
-  /** What was changed here and is not kept yet; `undefined` for a client that goes on. */
+  /** Changes of this server that are not stored yet; `undefined` for a client that is resumed. */
   readonly #unwritten = new Map<string, Pause | undefined>();
   #kept: ReadonlyMap<string, Pause>;
   #pauses: ReadonlyMap<string, Pause>;
-  /** The store was as we know it at this time, or later. */
+  /** When the last successful read of the store began. */
   #seenAtMs: number;
   #writes = 0;
   #looking: Promise<void> | undefined;
@@ -38,7 +38,7 @@ export class Pauses {
     this.#pauses = kept;
   }
 
-  /** @throws Error when a pause is there and cannot be read: who was paused must not run because of that. */
+  /** @throws Error when a stored pause cannot be read: the client that it pauses must not run because of that. */
   static async open(store: PauseStore, logger: Logger): Promise<Pauses> {
     const seenAtMs = performance.now();
     return new Pauses({ store, logger }, { seenAtMs, kept: await store.read() });
@@ -48,7 +48,7 @@ export class Pauses {
     return [...this.#pauses.values()].toSorted((a, b) => a.since.localeCompare(b.since));
   }
 
-  /** Whether others may have paused somebody and we would not know: then `look` before `check`. */
+  /** Whether another server may have paused a client without this server knowing: then call `look` before `check`. */
   get isStale(): boolean {
     return performance.now() - this.#seenAtMs > this.#store.maxAgeMs;
   }
@@ -70,33 +70,36 @@ export class Pauses {
     return () => void this.#listeners.delete(listener);
   }
 
-  /** Holds at once, and is kept when it resolves. One that cannot be written holds here all the same. */
+  /**
+   * Takes effect at once, and is stored when the promise resolves. A pause that cannot be stored still holds on this
+   * server.
+   */
   async pause(pause: Pause): Promise<void> {
     await this.#change(pause.client, pause);
   }
 
-  /** Says whether it was paused. */
+  /** Returns whether the client was paused. */
   async resume(client: string): Promise<boolean> {
     const wasPaused = this.#pauses.has(client);
     if (wasPaused) await this.#change(client, undefined);
     return wasPaused;
   }
 
-  /** Asks the store, once for everybody who wants to know now. @throws when it cannot say. */
+  /** Reads the store; concurrent callers share one read. @throws when the read fails. */
   look(): Promise<void> {
     this.#looking ??= this.#look().finally(() => (this.#looking = undefined));
     return this.#looking;
   }
 
-  /** What others have changed up to now is known afterwards. */
+  /** Resolves when all changes that other servers made before the call are known. */
   async catchUp(): Promise<void> {
-    // One that is under way may have asked too early.
+    // A read in progress may have started too early.
     await this.#looking?.catch(() => undefined);
     await this.look();
   }
 
   watch(): void {
-    // Told in the log, and to whoever calls.
+    // `look` logs the error, and rejects for callers that wait for it.
     this.#timer = setInterval(() => void this.look().catch(() => undefined), LOOK_MS);
     this.#timer.unref();
   }
@@ -112,7 +115,7 @@ export class Pauses {
     const [seenAtMs, writes] = [performance.now(), this.#writes];
     try {
       const kept = await this.#store.read();
-      // What was written here meanwhile may be missing in it.
+      // The result may lack what this server wrote during the read.
       if (writes !== this.#writes) return await this.#look();
       this.#kept = kept;
       this.#seenAtMs = seenAtMs;
@@ -139,7 +142,7 @@ export class Pauses {
     try {
       await (wanted === undefined ? this.#store.remove(client) : this.#store.write(wanted));
     } catch (error) {
-      // Whoever cannot be resumed for all stays paused: the other servers have not heard of it either.
+      // When the resume cannot be stored, the client stays paused here too, as it does on the other servers.
       if (wanted === undefined) this.#forget(client, wanted, before);
       throw error;
     }
@@ -151,7 +154,7 @@ export class Pauses {
     this.#forget(client, wanted);
   }
 
-  /** Unless somebody has changed it again meanwhile. */
+  /** Drops the pending change, unless a later change has replaced it. */
   #forget(client: string, wanted: Pause | undefined, before?: Pause): void {
     if (this.#unwritten.get(client) === wanted) this.#unwritten.delete(client);
     if (before !== undefined) this.#unwritten.set(client, before);
@@ -176,7 +179,7 @@ function isSame(before: Pause | undefined, after: Pause): boolean {
   return before?.by === after.by && before.reason === after.reason && before.since === after.since;
 }
 
-/** The calls of a client, or of everybody, are refused until somebody resumes them. */
+/** Calls of a client, or of all clients, are refused until an operator resumes them. */
 export interface Pause {
   /** A principal, or `*`. */
   readonly client: string;
@@ -184,15 +187,15 @@ export interface Pause {
   readonly reason: string;
   /** ISO 8601. */
   readonly since: string;
-  /** Calls that ran when it began are ended, on every server. */
+  /** Whether calls in flight are cancelled on every server when the pause begins. */
   readonly cancel?: boolean | undefined;
 }
 
-/** Where pauses are kept. Several servers may have one in common, and write without asking each other. */
+/** Stores pauses. Several servers may share one store and write to it without coordination. */
 export interface PauseStore {
-  /** After this long without an answer it must be asked before a call; nobody waits for what is always at hand. */
+  /** A read older than this must be repeated before a call. `Infinity` for a store that needs no repeated read. */
   readonly maxAgeMs: number;
-  /** @throws Error when one is there and does not say who is paused. */
+  /** @throws Error when a stored pause does not name its client. */
   read(): Promise<ReadonlyMap<string, Pause>>;
   write(pause: Pause): Promise<void>;
   remove(client: string): Promise<void>;
@@ -207,12 +210,12 @@ const pauseSchema = z.strictObject({
   cancel: z.boolean().optional(),
 });
 
-/** Nothing where the text does not say who is paused. */
+/** `undefined` when the text is not a valid pause. */
 export function parsePause(text: string): Pause | undefined {
   try {
     return pauseSchema.safeParse(JSON.parse(text)).data;
   } catch {
-    // Whoever asked says what is wrong, and where.
+    // The caller reports what is wrong, and where.
     return undefined;
   }
 }

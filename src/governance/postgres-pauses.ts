@@ -3,14 +3,17 @@ import { OwlError } from "../errors/owl-error.ts";
 import { Database } from "../platform/postgres-database.ts";
 import { parsePause, type Pause, type PauseStore } from "./pauses.ts";
 
-/** JSON, since a client's name may hold what a column cannot. */
+/** JSON, since a client's name may contain characters that a TEXT column cannot hold. */
 const MIGRATIONS: readonly string[] = ["CREATE TABLE owlclaw_pauses (client TEXT PRIMARY KEY, pause TEXT NOT NULL)"];
 const PUT_SQL = "INSERT INTO owlclaw_pauses VALUES ($1, $2) ON CONFLICT (client) DO UPDATE SET pause = EXCLUDED.pause";
 const KEEP_SQL = "INSERT INTO owlclaw_pauses VALUES ($1, $2) ON CONFLICT DO NOTHING";
 
 const rowSchema = z.object({ client: z.string(), pause: z.string() });
 
-/** Pauses of all servers that have a database in common. A row for each: of two that change the same one, the later counts. */
+/**
+ * The pauses of all servers that share a database, one row each. When two servers change the same pause, the later one
+ * wins.
+ */
 export class PostgresPauses implements PauseStore {
   readonly maxAgeMs = 1000;
   readonly #database: Database;
@@ -24,7 +27,7 @@ export class PostgresPauses implements PauseStore {
     return new PostgresPauses(await Database.open(url, "pauses", MIGRATIONS));
   }
 
-  /** Who was paused before the servers had a database stays paused; a server that comes late changes nothing that is there. */
+  /** Moves the pauses of the store that was in use before the database. Rows that exist already are not changed. */
   async takeOver(former: PauseStore): Promise<void> {
     for (const pause of (await former.read()).values()) {
       await this.#database.query(KEEP_SQL, toRow(pause));

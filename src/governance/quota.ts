@@ -5,11 +5,11 @@ import type { SubjectPrice } from "./subject.ts";
 export interface QuotaEntry {
   readonly limit: number;
   readonly remaining: number;
-  /** Until something comes back. */
+  /** Until a part of the limit is available again. */
   readonly reset_seconds?: number;
 }
 
-/** What is left to the caller, as every answer tells it. */
+/** What the caller has left of each limit, as every response reports it. */
 export type Quota = Readonly<Partial<Record<"per_minute" | "per_day" | "concurrency" | "budget", QuotaEntry>>>;
 
 export const QUOTA_META_KEY = "owlclaw/quota";
@@ -21,7 +21,7 @@ const NAMES: Readonly<Record<LimitName, keyof Quota>> = {
   monthlyBudget: "budget",
 };
 
-/** Of several counters of one kind the one with the least left is told. */
+/** Of several counters of one kind, the one with the least left is reported. */
 export function toQuota(used: readonly Used[], nowMs: number): Quota {
   const quota: Partial<Record<keyof Quota, QuotaEntry>> = {};
   for (const { name, limit, used: taken, resetsAtMs } of used) {
@@ -42,12 +42,12 @@ export function toQuota(used: readonly Used[], nowMs: number): Quota {
 
 const quotas = new WeakMap<Error, Quota>();
 
-/** So that whoever answers with the error can tell what is left, as results do. */
+/** Attaches the quota to an error, so that an error response can report it as results do. */
 export function rememberQuota(thrown: unknown, used: readonly Used[]): void {
   if (used.length > 0 && thrown instanceof Error) quotas.set(thrown, toQuota(used, Date.now()));
 }
 
-/** What was left to the caller when this error came of its call; nothing where nobody counts. */
+/** The quota at the time of the error; `undefined` when the call was not counted. */
 export function quotaOfFailure(error: Error): Quota | undefined {
   return quotas.get(error);
 }
@@ -73,22 +73,22 @@ function joined(first: string | undefined, second: string | undefined): string {
   return first === undefined || second === undefined ? (first ?? second ?? "") : `${first}, ${second}`;
 }
 
-/** How a call ran, as far as it costs something. */
+/** What a call used, as far as it determines the cost. */
 export interface Consumption {
   readonly durationMs: number;
   readonly egressBytes: number;
   /** What the capability itself reported, in units. */
   readonly charged: number;
-  /** A call that ended with a question to its client comes again. */
+  /** The call ended with a question to its client, and is repeated with the answer. */
   readonly isSuspended: boolean;
-  /** Not where nothing has begun, and not where an earlier round of the same call has paid it. */
+  /** False when the call did not begin to run, or when an earlier round of the same call has paid the fixed price. */
   readonly isFixedDue: boolean;
-  /** It was ended by force, or nobody could: what else it cost is not known. */
+  /** The call was killed, or could not be stopped: the rest of its cost is not known. */
   readonly isLost: boolean;
 }
 
 const MEGABYTE = 1_000_000;
-/** Ten million units. Whatever a handler reports, sums of calls stay numbers that every store can hold. */
+/** Ten million units. Bounds what a handler reports, so that every store can hold the sums. */
 const MAX_COST_MICROS = 1e13;
 
 export function costOf({ fixed, perSecond, perEgressMb }: SubjectPrice, consumption: Consumption): number {

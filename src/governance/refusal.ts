@@ -7,8 +7,8 @@ import type { Subject } from "./subject.ts";
 const MAX_NAME_CHARS = 128;
 
 /**
- * Says no by a rule of the policy. What is hidden is refused in the very same words, whether it exists or not: under the
- * name that it was called by, since another would tell that there is something.
+ * Refuses by a rule of the policy. What is hidden is refused in the same words whether it exists or not, and under the
+ * name that the caller used: another name would reveal that it exists.
  */
 export function deniedBy(
   { rule, reason }: Objection,
@@ -30,7 +30,7 @@ const WHAT: Readonly<Record<LimitName, string>> = {
   monthlyBudget: "units of budget in a month",
 };
 
-/** Says no by a number, and when it would be yes. */
+/** Refuses because a limit is reached, and says when to retry. */
 export function limitedBy(refusal: LimitRefusal, revision: string, reserveMicros: number): OwlError {
   const { name, rule, retryAfterMs, resetsAtMs } = refusal;
   const isMoney = name === "monthlyBudget";
@@ -55,7 +55,7 @@ export function limitedBy(refusal: LimitRefusal, revision: string, reserveMicros
   });
 }
 
-/** Says no since one call alone would cost too much. */
+/** Refuses because the call alone would cost too much. */
 export function tooDear({ limit, rule }: Cap, needMicros: number, revision: string): OwlError {
   const needed = fromMicros(needMicros);
   return new OwlError(
@@ -68,7 +68,7 @@ export function tooDear({ limit, rule }: Cap, needMicros: number, revision: stri
   );
 }
 
-/** How every refusal of a call begins that nobody said yes to. */
+/** The start of the message for every call that was not approved. */
 export const UNAPPROVED_MESSAGE = "the call needs an approval";
 
 export interface Unapproved {
@@ -79,7 +79,7 @@ export interface Unapproved {
   readonly approvalId?: string | undefined;
 }
 
-/** Says that nobody waits for the answer any more: that is no refusal. */
+/** The caller cancelled the call while it waited for an approval: this is not a refusal. */
 export function leftWaiting(rule: string): OwlError {
   return new OwlError("cancelled", "the call was cancelled while it waited for an approval", { facts: { rule } });
 }

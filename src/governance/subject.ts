@@ -10,34 +10,36 @@ export interface SubjectPrice {
   readonly max: number | undefined;
 }
 
-/** What is asked for, as governance sees it: names and metadata, never the thing itself. */
+/** The target of a call as governance sees it: names and metadata, never the capability itself. */
 export interface Subject {
   readonly kind: SubjectKind;
   /** The operation's native name, whichever dialect it was called by; the URI of a resource; the name of a prompt. */
   readonly name: string;
   /** Every name that a rule may call it by. */
   readonly names: readonly string[];
-  /** Other ways to write the same, one of them the caller's: enough for a rule to refuse it, not to let it through. */
+  /** Other spellings of the name, one of them the caller's. A rule may refuse by them, but not allow by them. */
   readonly spellings?: readonly string[] | undefined;
-  /** What it was called, where that is not its name: a refusal tells no more than the caller knows. */
+  /**
+   * The name that the caller used, when it differs from `name`. A refusal reveals only what the caller already knows.
+   */
   readonly calledAs?: string | undefined;
-  /** Of a resource: the tool that gives the same, for rules that look at `tool`. */
+  /** Of a resource: the tool that returns the same data, for rules that check `tool`. */
   readonly sameAs?: string | undefined;
-  /** What its calls are counted under, where that is not the name: callers can think of as many URIs as they like. */
+  /** The name that its calls are counted under, when that is not `name`: callers can invent any number of URIs. */
   readonly countedAs?: string | undefined;
-  /** Set where suggestions for its arguments are asked for: what these are for. */
+  /** Set for a request for completions of arguments: the subject that has these arguments. */
   readonly completes?: Subject | undefined;
   readonly scope: string | undefined;
   readonly price: SubjectPrice;
-  /** Set where its author's code can report costs of its own. */
+  /** Whether the capability's own code can report costs. */
   readonly mayCharge?: boolean | undefined;
-  /** Who must say yes, as its author wants it. */
+  /** Who must approve the call, as the author of the capability requires. */
   readonly confirm: "operator" | "client" | undefined;
   /** The longest that it may run. */
   readonly timeoutMs: number;
 }
 
-/** Who asks. */
+/** The principal and the client label of a call. */
 export interface Asker {
   readonly principal: Principal;
   readonly label: string | undefined;
@@ -45,7 +47,7 @@ export interface Asker {
 
 export const FREE: SubjectPrice = { fixed: 0, perSecond: 0, perEgressMb: 0, max: undefined };
 
-/** For what nobody offers: it has a name and nothing else. */
+/** For a name that no capability has. */
 export function unknownSubject(kind: SubjectKind, name: string): Subject {
   return { kind, name, names: [name], scope: undefined, price: FREE, confirm: undefined, timeoutMs: 0 };
 }

@@ -7,7 +7,7 @@ import { answerErrorType, knownMethod, knownVersion, networkTransport, UNKNOWN }
 
 const MICROS = 1_000_000;
 
-/** Names of tools that do not exist are their callers' invention: they share one label. */
+/** Errors of calls to tools that may not exist. Callers invent such names, so they share one label. */
 const NO_SUCH_TOOL: ReadonlySet<string> = new Set(["tool_not_found", "governance_denied"]);
 
 export class CallMetrics implements CallObserver {
@@ -42,7 +42,7 @@ export class CallMetrics implements CallObserver {
   }
 }
 
-/** By OpenTelemetry's conventions for MCP servers. */
+/** Follows OpenTelemetry's conventions for MCP servers. */
 export class RequestMetrics implements RequestWatch {
   readonly #metrics: Metrics;
   readonly #isTool: (name: string) => boolean;

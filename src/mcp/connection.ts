@@ -21,13 +21,13 @@ import { errorAnswer } from "./wire-error.ts";
 
 export interface ConnectionOptions {
   readonly mcp: Mcp;
-  /** Sends what belongs to no request: changes. Without it, clients hear only of what they listen to. */
+  /** Sends changes, which belong to no request. Without it, clients get only the changes that they subscribed to. */
   readonly unrelated?: (message: JsonRpcMessage) => void;
   /** The number of the first question to the client. Default: 0. */
   readonly firstQuestion?: number;
 }
 
-/** What a transport says about one request. */
+/** What a transport passes with one request. */
 export interface Incoming {
   readonly caller: Caller;
   readonly traceId: string;
@@ -35,11 +35,11 @@ export interface Incoming {
   readonly closeStream?: () => void;
   /** Ends when the client will not read the answer any more. */
   readonly gone: Lifeline | undefined;
-  /** Whether the client takes messages before the answer. Default: yes. */
+  /** Whether the client accepts messages before the answer. Default: true. */
   readonly canStream?: boolean;
   /** Ends the client's connection. */
   readonly cut?: () => void;
-  /** Throws what the transport has against the request. */
+  /** Throws when the transport rejects the request. */
   readonly check?: () => void;
 }
 
@@ -48,16 +48,19 @@ interface OpenRequest {
   readonly id: RequestId;
 }
 
-/** One client's connection: a session, a stdio pipe, an event stream, or the shared one of clients without any. */
+/**
+ * One client's connection: a session, a stdio pipe, an event stream, or the shared connection of clients without any of
+ * these.
+ */
 export class Connection {
   readonly #mcp: Mcp;
   readonly #unrelated: ((message: JsonRpcMessage) => void) | undefined;
   readonly #peer: Peer;
-  /** Ids are the clients' own: on a shared connection many requests may have the same. */
+  /** Clients choose the ids: on a shared connection many requests may have the same one. */
   readonly #open = new Slots<OpenRequest>();
   readonly #unsubscribe: () => void;
   #handshake: { readonly caller: Caller; readonly atMs: number } | undefined;
-  /** Whether the client speaks a revision in which it hears of changes without listening. */
+  /** Whether the client gets changes without a subscription, as in older revisions. */
   #hearsChanges = false;
   #closing = false;
 
@@ -75,7 +78,7 @@ export class Connection {
     this.#unsubscribe = mcp.changes.subscribe((change) => this.#tell(change));
   }
 
-  /** The revision that `initialize` settled on; before that, clients are plain. */
+  /** The revision that `initialize` negotiated; before that, the one of clients without a handshake. */
   get version(): string {
     return this.#peer.negotiatedVersion ?? PLAIN_VERSION;
   }
@@ -88,7 +91,7 @@ export class Connection {
     return this.#open.size;
   }
 
-  /** Resolves with the answer, or with nothing when the client cancelled. Never rejects. */
+  /** Resolves with the answer, or with `undefined` when the client cancelled. Never rejects. */
   async request(message: JsonRpcRequest, arrived: Incoming): Promise<JsonRpcResponse | undefined> {
     const traceId = traceIdIn(message.params);
     const incoming = traceId === undefined ? arrived : { ...arrived, traceId };
@@ -145,7 +148,7 @@ export class Connection {
       });
       if (!life.isOver) return answer;
       if (!this.#closing) return undefined;
-      // A subscription ends well when the server stops.
+      // A subscription ends with a result, not an error, when the server stops.
       return message.method === "subscriptions/listen" ? answer : stoppedAnswer(message.id, incoming);
     } finally {
       isOpen = false;
@@ -171,7 +174,10 @@ export class Connection {
     this.#unrelated({ jsonrpc: "2.0", method, ...(change.kind === "resource" && { params }) });
   }
 
-  /** Of lists that changed, and of resources that the client watches and may still know of. */
+  /**
+   * Whether the client gets the change: every change of a list, and those of resources that it watches and may still
+   * see.
+   */
   #mayHear(change: Change): boolean {
     if (change.kind === "list") return true;
     const caller = this.#peer.watched.get(change.uri);
@@ -185,7 +191,7 @@ export class Connection {
   }
 }
 
-/** What is said to a request that the server could not finish before it had to stop. */
+/** The answer to a request that the server could not finish before it stopped. */
 function stoppedAnswer(id: RequestId, { caller, traceId }: Pick<Incoming, "caller" | "traceId">): JsonRpcResponse {
   const error = new OwlError("shutting_down", "the server stopped before the request was finished");
   return errorAnswer(id, error, { version: caller.protocolVersion, traceId, withStack: false });

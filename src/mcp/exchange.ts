@@ -9,18 +9,18 @@ export interface ClientCapabilities {
   readonly extensions?: Readonly<Record<string, unknown>>;
 }
 
-/** One request in the hands of the protocol: who asks, and every way to talk back before the answer. */
+/** One request in the protocol layer: its caller, and every way to reach the client before the answer. */
 export interface Exchange {
   readonly caller: Caller;
   readonly traceId: string;
   /** The client's own id of the request, for the log. */
   readonly requestId?: RequestId | undefined;
-  /** Ends when the client cancels or is gone. */
+  /** Ends when the client cancels or disconnects. */
   readonly life: Lifeline;
   readonly capabilities: ClientCapabilities;
   /** The client's answers to what an earlier round asked, and the state that came with the questions. */
   readonly inputResponses: Readonly<Record<string, unknown>> | undefined;
   readonly requestState: string | undefined;
-  /** Talks to the client while the request runs. */
+  /** Sends to the client while the request runs. */
   readonly conversation: Conversation;
 }

@@ -1,4 +1,6 @@
-/** Where a text stops being JSON, and why. Engines word their own errors differently, and some leave the place out. */
+/**
+ * Where a text stops being JSON, and why. JavaScript engines word their errors differently, and some omit the position.
+ */
 export interface JsonFault {
   readonly position: number;
   readonly reason: string;
@@ -11,7 +13,7 @@ const STRING = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"/y;
 const STRING_PREFIX = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*/y;
 const SPACE = /[ \t\r\n]*/y;
 
-/** Finds the first fault of a text that is not JSON. Nesting is bounded by whoever calls. */
+/** Finds the first fault of a text that is not JSON. The caller limits the nesting. */
 export function findJsonFault(text: string): JsonFault {
   const scanner = new Scanner(text);
   try {

@@ -29,7 +29,7 @@ export type JsonRpcResponse =
 
 export type JsonRpcMessage = JsonRpcRequest | JsonRpcNotification | JsonRpcResponse;
 
-/** A message as it came in: what it is, or why it is nothing, with the id to answer to where one can be read. */
+/** A received message: its kind, or why it is invalid, with the id to answer to when one can be read. */
 export type Incoming =
   | { readonly kind: "request"; readonly message: JsonRpcRequest }
   | { readonly kind: "notification"; readonly message: JsonRpcNotification }
@@ -46,11 +46,16 @@ const MAX_BATCH = 1000;
 /** Each value costs time in every step of a call: parsing, copying, checking, recording. */
 const MAX_VALUES = 50_000;
 
-/** What a number beyond the largest double has at least. Digits are counted from the first of a row on, not from each. */
+/**
+ * Matches every text with a number beyond the largest double, and few others. The lookbehind makes digits count only
+ * from the first of a row, so that matching takes linear time.
+ */
 const MAY_OVERFLOW = /\d[eE]|(?<!\d)\d{309}/;
 const STRING_OR_NUMBER = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/gs;
 
-/** Parses one line or body. Throws only what stands for the whole input: a parse error or an empty batch. */
+/**
+ * Parses one line or body. Throws only errors of the whole input: a parse error, or a batch that is empty or too large.
+ */
 export function parseMessages(text: string): Parsed {
   const value = parseJson(text);
   if (!Array.isArray(value)) return { batch: false, item: readMessage(value) };
@@ -93,7 +98,7 @@ export function readMessage(value: unknown): Incoming {
   if (!isObject(value)) return invalid(null, `a message is a JSON object, not ${describe(value)}`);
   const problem = problemOf(value);
   if (problem !== undefined) return invalid(isRequestId(value["id"]) ? value["id"] : null, problem);
-  // The object itself goes on, so that nothing is copied on the way.
+  // Returns the object itself, so that nothing is copied.
   if (isRequest(value)) return { kind: "request", message: value };
   if (isNotification(value)) return { kind: "notification", message: value };
   if (isResponse(value)) return { kind: "response", message: value };
@@ -101,7 +106,7 @@ export function readMessage(value: unknown): Incoming {
   return invalid(id, 'a request needs "method"; a response needs an id and either "result" or "error"');
 }
 
-/** What keeps the object from being any message at all. */
+/** Why the object is not a message at all. */
 function problemOf(value: Record<string, unknown>): string | undefined {
   const { jsonrpc, id, method, params } = value;
   if (jsonrpc !== "2.0") return `"jsonrpc" must be "2.0", not ${describe(jsonrpc)}`;
@@ -122,7 +127,8 @@ function isNotification(value: object): value is JsonRpcNotification {
 }
 
 function isResponse(value: Record<string, unknown>): value is Record<string, unknown> & JsonRpcResponse {
-  // An error without an id answers something we could not have asked; it must not be answered with an error again.
+  // An error without an id is a response too: it answers something that the server could not have asked, and must not
+  // be answered with another error.
   if (isObject(value["error"])) return !("result" in value);
   return isRequestId(value["id"]) && isObject(value["result"]) && !("error" in value);
 }
@@ -147,8 +153,8 @@ function describe(value: unknown): string {
 }
 
 /**
- * Brackets and commas inside strings count for nothing; a text too short to be that deep is not looked at. Every value but the
- * first stands behind a comma or is the first in a list or object.
+ * Brackets and commas inside strings are not counted; a text too short to be that deep is not scanned. Every value but
+ * the first follows a comma, or is the first in a list or object.
  */
 function assertBounded(text: string): void {
   if (text.length < MAX_DEPTH * 2) return;
@@ -156,7 +162,7 @@ function assertBounded(text: string): void {
   if (values > MAX_VALUES) throw tooManyValues();
 }
 
-/** Throws where the text is nested too deeply. */
+/** Throws when the text is nested too deeply. */
 function countValues(text: string): number {
   let depth = 0;
   let values = 1;
@@ -200,20 +206,20 @@ function atPosition(text: string, position: number, reason: string): OwlError {
   );
 }
 
-/** The JSON of contents that never change, in bytes: escaping and encoding them costs more than all else in a read. */
+/** The JSON of contents that never change, in bytes: escaping and encoding it costs more than all else in a read. */
 const written = new WeakMap<object, Buffer>();
 
-/** A body as JSON in parts, so that the long part is nobody's to make again. */
+/** A body as JSON in parts, so that its long part is not made again. */
 export type JsonParts = readonly (string | Buffer)[];
 
-/** `JSON.stringify`, with what is read again and again made only once. */
+/** `JSON.stringify`, but contents that never change are serialized only once. */
 export function toJsonParts(body: unknown): JsonParts {
   if (!isObject(body) || !isObject(body["result"])) return [JSON.stringify(body)];
   const { result, ...envelope } = body;
   const { contents, ...members } = result;
   const content = onlyContent(contents);
   if (content === undefined) return [JSON.stringify(body)];
-  // The contents are the last member that is written, so that their place is known without a search.
+  // The contents are written as the last member, so that their position is known without a search.
   const open = JSON.stringify({ ...envelope, result: members }).slice(0, -"}}".length);
   return [`${open}${open.endsWith("{") ? "" : ","}"contents":[`, bytesOf(content), "]}}"];
 }

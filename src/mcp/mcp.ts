@@ -10,22 +10,22 @@ export interface McpOptions {
   readonly changes: Changes;
   readonly logger: Logger;
   readonly serverInfo: { readonly name: string; readonly title: string; readonly version: string };
-  /** Stacks in errors: development mode only. */
+  /** Whether errors include stacks: development mode only. */
   readonly withStack: boolean;
-  /** Whether the skills extension is declared. Default: no. */
+  /** Whether the skills extension is declared. Default: false. */
   readonly servesSkills?: boolean;
-  /** For states that clients carry; servers of one cluster share it. Default: a key of its own. */
+  /** The key for states that clients carry; servers of one cluster share it. Default: a random key. */
   readonly stateKey?: Buffer | undefined;
-  /** Which states were used, of this server and others. Default: of this server. */
+  /** Remembers which states were used, on this server or in its cluster. Default: on this server. */
   readonly usedStates?: UsedStates | undefined;
   /** Tasks of other servers. */
   readonly taskHomes?: TasksElsewhere | undefined;
-  /** Hears of every request. */
+  /** Observes every request. */
   readonly watch?: RequestWatch | undefined;
   readonly tracing?: RequestTracing | undefined;
 }
 
-/** What all connections of all eras share: the pipeline behind them, and the calls that outlive a request. */
+/** What all connections of all eras share: the pipeline, and the tasks that outlive a request. */
 export class Mcp {
   readonly pipeline: Pipeline;
   readonly changes: Changes;

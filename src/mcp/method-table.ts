@@ -26,7 +26,7 @@ import type { Mcp } from "./mcp.ts";
 
 export type Result = Record<string, unknown>;
 
-/** A request whose parameters are good, on its way to the function that serves it. */
+/** A request with valid parameters, as passed to the function that serves it. */
 export interface Serving {
   readonly served: ServedRequest;
   readonly message: JsonRpcRequest;
@@ -36,9 +36,11 @@ export interface Serving {
 export interface Method {
   readonly revisions: "all" | "with handshake" | "without handshake";
   readonly isOfSkills: boolean;
-  /** Whether its results say how long they hold. */
+  /** Whether its results say how long they may be cached. */
   readonly isCacheable: boolean;
-  /** Reads the request and gives what serves it. @throws OwlError for parameters that the schema refuses. */
+  /**
+   * Reads the request and returns the function that serves it. @throws OwlError for parameters that the schema rejects.
+   */
   readonly read: (message: JsonRpcRequest) => (serving: Serving) => Result | Promise<Result>;
 }
 
@@ -47,7 +49,7 @@ export interface MethodContext {
   readonly servesSkills: boolean;
 }
 
-/** The method by its name, where the revision has it. */
+/** The method of this name, if the revision has it. */
 export function methodOf(name: string, { version, servesSkills }: MethodContext): Method | undefined {
   const method = METHODS.get(name);
   if (method === undefined || (method.isOfSkills && !servesSkills)) return undefined;
@@ -307,7 +309,7 @@ const METHODS: ReadonlyMap<string, Method> = new Map([
   ...SKILL_METHODS,
 ]);
 
-/** `mcp.capabilities`: every tool that the caller may know of, with its version and whether it may be used. */
+/** `mcp.capabilities`: every tool that the caller may see, with its version and whether it may be used. */
 export async function describeCapabilities(mcp: Mcp, exchange: Exchange): Promise<Record<string, unknown>> {
   const { caller } = exchange;
   const tools = mcp.pipeline.view.known(caller);

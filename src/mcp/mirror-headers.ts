@@ -5,8 +5,8 @@ import { assertRevision, type MirrorHeaders, plainEnvelope } from "./request-env
 import { NEWEST_MODERN_VERSION } from "./versions.ts";
 
 /**
- * Throws where envelope and headers name no revision without handshake that is served here, or disagree. A header that says
- * something else than the body could lead a message past the rules of a proxy.
+ * Throws when envelope and headers name no supported revision without handshake, or disagree. A header that differs
+ * from the body could get a message past the rules of a proxy.
  */
 export function assertMirrored(message: JsonRpcRequest | JsonRpcNotification, headers: MirrorHeaders): void {
   if ("id" in message && isMirrored(message, headers)) return;
@@ -14,7 +14,7 @@ export function assertMirrored(message: JsonRpcRequest | JsonRpcNotification, he
   if ("id" in message) assertNamed(message, headers);
 }
 
-/** Letter by letter, with an envelope that needs no judgement. */
+/** An exact comparison, for envelopes that need no other check. */
 function isMirrored(message: JsonRpcRequest, { version, method, name }: MirrorHeaders): boolean {
   const { params } = message;
   const meta = params?.["_meta"];
@@ -29,7 +29,7 @@ function isMirrored(message: JsonRpcRequest, { version, method, name }: MirrorHe
   );
 }
 
-/** What the header `Mcp-Name` repeats, by method. */
+/** The parameter that the header `Mcp-Name` repeats, by method. */
 const NAME_FIELDS = new Map([
   ["tools/call", "name"],
   ["prompts/get", "name"],
@@ -39,7 +39,7 @@ const NAME_FIELDS = new Map([
   ["tasks/cancel", "taskId"],
 ]);
 
-/** Requests must have the headers; the SDK compares those that are there. */
+/** Requests must have the headers; the SDK compares those that are present. */
 function assertNamed(message: JsonRpcRequest, headers: MirrorHeaders): void {
   const { version, method, name } = headers;
   if (version === undefined)
@@ -82,7 +82,7 @@ function mismatch(header: string, body: string): OwlError {
 const ENCODED = /^=\?base64\?((?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?)\?=$/;
 const LOOKS_ENCODED = /^=\?base64\?.*\?=$/s;
 
-/** The value of a header that may be in base64; nothing where it says so and is not. */
+/** The value of a header that may be in base64; `undefined` when it is marked as base64 but is not valid. */
 export function decodeHeader(header: string): string | undefined {
   if (!LOOKS_ENCODED.test(header)) return header;
   const base64 = ENCODED.exec(header)?.[1];

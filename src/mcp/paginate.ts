@@ -6,7 +6,7 @@ export interface Page<T> {
 }
 
 export interface PageOptions<T> {
-  /** Which list this is: a cursor of one list is refused by the others. */
+  /** Which list this is: a cursor of one list is rejected by the others. */
   readonly list: string;
   readonly size: number;
   readonly cursor: string | undefined;
@@ -14,7 +14,7 @@ export interface PageOptions<T> {
   readonly keyOf: (item: T) => string;
 }
 
-/** A cursor names the last item seen, so that pages stay right when the list changes between two of them. */
+/** A cursor names the last item of its page, so that pages stay right when the list changes between two of them. */
 export function paginate<T>(items: readonly T[], { list, size, cursor, keyOf }: PageOptions<T>): Page<T> {
   const after = cursor === undefined ? undefined : readCursor(list, cursor);
   const found = after === undefined ? 0 : items.findIndex((item) => keyOf(item) > after);
@@ -30,7 +30,7 @@ function readCursor(list: string, cursor: string): string {
     const value: unknown = JSON.parse(Buffer.from(cursor, "base64url").toString());
     if (Array.isArray(value) && value[0] === list && typeof value[1] === "string") return value[1];
   } catch {
-    // Anything that is not ours ends in the error below.
+    // Any other cursor leads to the error below.
   }
   throw new OwlError("invalid_params", "the cursor is not one that this list gave out", {
     hint: "start again without a cursor",

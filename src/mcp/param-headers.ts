@@ -15,7 +15,7 @@ const DECIMAL = /^-?\d+(\.\d+)?$/;
 
 const declared = new WeakMap<Tool, readonly ParamHeader[]>();
 
-/** A header that disagrees with the body could send the call past a proxy's rules: it is refused. */
+/** Rejects a header that disagrees with the body: it could get the call past the rules of a proxy. */
 export function validateParamHeaders(tool: Tool, args: unknown, headers: IncomingHttpHeaders): void {
   for (const declaration of paramHeadersOf(tool)) {
     const problem = checkHeader(declaration, args, headers[declaration.header]);
@@ -35,7 +35,7 @@ function checkHeader(
     (node, key) => (isObject(node) && Object.hasOwn(node, key) ? node[key] : undefined),
     args,
   );
-  // What the schema does not allow here is for the schema to refuse.
+  // Other types are left to the tool's schema, which rejects them.
   if (typeof value !== "string" && typeof value !== "number" && typeof value !== "boolean") return undefined;
   if (header === undefined) return `is missing for the argument "${path.join(".")}"`;
   const decoded = decodeHeader(Array.isArray(header) ? header.join(", ") : header);

@@ -8,36 +8,36 @@ import type { Subscriptions } from "./subscriptions.ts";
 import { OwlError } from "../errors/owl-error.ts";
 import type { Question } from "./conversations/questions.ts";
 
-/** What a connection has settled with its client. Requests read it, and a few methods change it. */
+/** The state that a connection has negotiated with its client. Requests read it, and a few methods change it. */
 export interface Peer {
-  /** The revision that `initialize` settled on. */
+  /** The revision that `initialize` negotiated. */
   negotiatedVersion: string | undefined;
   /** What the client declared in its handshake. */
   capabilities: ClientCapabilities;
   /** The lowest level of the log messages that the client wants. Default: all. */
   logLevel: LogLevel | undefined;
-  /** Resources that the client watches one by one, and as whom. */
+  /** Resources that the client watches, each with the caller that subscribed to it. */
   readonly watched: Map<string, Caller>;
   readonly questions: ClientQuestions;
   readonly subscriptions: Subscriptions;
 }
 
-/** One request that is being served: on which connection, for whom, and how to reach the client before the answer. */
+/** One request that is being served: its connection, its caller, and how to reach the client before the answer. */
 export interface ServedRequest {
   readonly mcp: Mcp;
   readonly peer: Peer;
   readonly caller: Caller;
   readonly traceId: string;
-  /** Ends when the client cancels or is gone. */
+  /** Ends when the client cancels or disconnects. */
   readonly life: Lifeline;
   /** Sends a message that belongs to the request, before its answer. */
   readonly send: (message: JsonRpcMessage) => void;
-  /** Whether the client can be sent anything before the answer. */
+  /** Whether messages can be sent to the client before the answer. */
   readonly canStream: boolean;
   readonly closeStream: () => void;
-  /** Ends the client's connection: it may not go on listening to what it asked for. */
+  /** Ends the client's connection when it may not see any more what it subscribed to. */
   readonly cut: (() => void) | undefined;
-  /** Throws what the transport has against the request. */
+  /** Throws when the transport rejects the request. */
   readonly check: (() => void) | undefined;
 }
 
@@ -53,7 +53,7 @@ export interface AskedFor {
 
 /** Questions to the client of one connection, each a request of the server, and the client's answers to them. */
 export class ClientQuestions {
-  /** By id as text: some clients answer a number with its digits. */
+  /** By id as text: some clients answer a numeric id with its digits as text. */
   readonly #open = new Map<string, (answer: JsonRpcResponse | OwlError) => void>();
   #nextId: number;
 
@@ -84,7 +84,7 @@ export class ClientQuestions {
     });
   }
 
-  /** Takes the client's answer. One to a question that is not open is ignored. */
+  /** Receives the client's answer. An answer to a question that is not open is ignored. */
   answer(response: JsonRpcResponse): void {
     this.#open.get(String(response.id))?.(response);
   }

@@ -13,10 +13,10 @@ import { MODERN_VERSIONS, NEWEST_MODERN_VERSION } from "./versions.ts";
 import { kindOfCode } from "./wire-error.ts";
 import { QUOTA_META_KEY, type Quota } from "../governance/quota.ts";
 
-/** What a request of a revision without handshake says of its client. */
+/** What a request of a revision without handshake declares about its client. */
 export interface Envelope {
   readonly capabilities: ClientCapabilities;
-  /** The lowest level of the log messages that the client wants; none without one. */
+  /** The lowest level of the log messages that the client wants; without a level it wants none. */
   readonly logLevel: LogLevel | undefined;
 }
 
@@ -27,7 +27,7 @@ export interface MirrorHeaders {
   readonly name: string | undefined;
 }
 
-/** Throws what is wrong with the envelope. The SDK judges all that is out of the ordinary, which takes ten times as long. */
+/** Throws when the envelope is invalid. The SDK checks every unusual envelope, which takes ten times as long. */
 export function readEnvelope(message: JsonRpcRequest): Envelope {
   const envelope = plainEnvelope(message);
   if (envelope !== undefined) return envelope;
@@ -39,7 +39,7 @@ export function readEnvelope(message: JsonRpcRequest): Envelope {
   return { capabilities: isObject(capabilities) ? capabilities : {}, logLevel: isLogLevel(level) ? level : undefined };
 }
 
-/** An envelope whose members have the types that they should have; nothing where that needs a closer look. */
+/** An envelope whose members have the expected types; `undefined` when the SDK must check it. */
 export function plainEnvelope({ params }: JsonRpcRequest): Envelope | undefined {
   const meta = params?.["_meta"];
   if (!isObject(meta) || LOG_LEVEL_META_KEY in meta || meta[PROTOCOL_VERSION_META_KEY] !== NEWEST_MODERN_VERSION)
@@ -57,7 +57,7 @@ function isClientInfo(info: unknown): boolean {
   return isObject(info) && typeof info["name"] === "string" && typeof info["version"] === "string";
 }
 
-/** Throws where the message names no revision without handshake that is served here, or a header says something else. */
+/** Throws when the message names no supported revision without handshake, or when a header disagrees. */
 export function assertRevision(message: JsonRpcRequest | JsonRpcNotification, headers: Partial<MirrorHeaders>): void {
   const { version, method } = headers;
   const outcome = classifyInboundRequest({
@@ -107,7 +107,7 @@ export function isAtLeast(level: LogLevel, lowest: LogLevel): boolean {
   return LOG_LEVELS.indexOf(level) >= LOG_LEVELS.indexOf(lowest);
 }
 
-/** What is left to the caller, as the `_meta` of a result. */
+/** What the caller has left of its limits, as the `_meta` of a result. */
 export function quotaMeta(quota: Quota | undefined): { readonly _meta?: Readonly<Record<string, unknown>> } {
   return quota === undefined ? {} : { _meta: { [QUOTA_META_KEY]: quota } };
 }

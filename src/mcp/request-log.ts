@@ -6,17 +6,20 @@ import { type Redactor, hiding, withoutTexts } from "../telemetry/redact.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { LOG_BOUNDS } from "../call/call-log.ts";
 
-/** Calls have a line of their own, which says more than the request that carried them. */
+/** Calls have separate log lines, which say more than their requests. */
 const GOVERNED: ReadonlySet<string> = new Set(["tools/call", "resources/read", "prompts/get", "completion/complete"]);
 const MAX_METHOD_CHARS = 64;
 
-/** Every request and its answer at the level `debug`, and at `warning` those that were refused before they became a call. */
+/**
+ * Logs every request and its answer at the level `debug`, and at `warning` the requests that were refused before they
+ * became a call.
+ */
 export class RequestLog implements RequestWatch {
   readonly #logger: Logger;
   readonly #redactor: Redactor;
   readonly #openIds: () => readonly string[];
 
-  /** @param openIds The ids of sandboxes that live: which one a call without an id is about shows only in its answer. */
+  /** @param openIds The ids of live sandboxes: which one a call without an id uses is known only from its answer. */
   constructor(logger: Logger, redactor: Redactor, openIds: () => readonly string[]) {
     this.#logger = logger;
     this.#redactor = redactor;
@@ -60,7 +63,7 @@ function refusal(request: JsonRpcRequest, { code, message, data }: WireErrorBody
   return { code, kind, reason: withoutTexts(message, secretsOf(request)) };
 }
 
-/** What the ledger takes out of the same call: the id of its sandbox, which opens it, wherever it stands. */
+/** What the ledger redacts in the same call: the id of its sandbox, which gives access to it, wherever it occurs. */
 function secretsOf({ params }: JsonRpcRequest, answer?: unknown): readonly string[] {
   const asked = sandboxFacts(params?.["arguments"] ?? params, undefined).secrets ?? [];
   return [...asked, ...(sandboxFacts(undefined, answer).secrets ?? [])];

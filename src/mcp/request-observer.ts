@@ -8,18 +8,18 @@ export interface RequestOrigin {
   readonly traceId: string;
 }
 
-/** Takes the answer; nothing when the client cancelled, or gets it in pieces over a stream. */
+/** Receives the answer; `undefined` when the client cancelled, or gets it in pieces over a stream. */
 export type OnAnswer = (answer: JsonRpcResponse | undefined) => void;
 
-/** A session that began with a handshake and is over, at least on this server. */
+/** A session that began with a handshake and has ended, at least on this server. */
 export interface EndedSession {
   readonly caller: Caller;
-  /** What the handshake settled on. */
+  /** The revision that the handshake negotiated. */
   readonly version: string;
   readonly durationMs: number;
 }
 
-/** Hears of every request and its answer, for the log and the metrics. It must neither throw nor wait. */
+/** Observes every request and its answer, for the log and the metrics. It must neither throw nor wait. */
 export interface RequestWatch {
   begin(request: JsonRpcRequest, origin: RequestOrigin): OnAnswer;
   sessionEnded?(session: EndedSession): void;
@@ -27,11 +27,11 @@ export interface RequestWatch {
 
 type Answer = JsonRpcResponse | undefined;
 
-/** Puts requests into traces. Absent when nobody traces. */
+/** Adds requests to traces. Absent when tracing is off. */
 export interface RequestTracing {
-  /** A message came in; its carrier, such as its headers, may say which trace it belongs to. */
+  /** A message arrived; its carrier, such as its headers, may name the trace that it belongs to. */
   arrived<T>(carrier: unknown, serve: () => T): T;
-  /** It is known now who asks. */
+  /** The caller of the message is authenticated. */
   identified(): void;
   /** Serves one request of the message. */
   serve(request: JsonRpcRequest, origin: RequestOrigin, serve: () => Promise<Answer>): Promise<Answer>;
@@ -42,8 +42,8 @@ export function newTraceId(): string {
 }
 
 /**
- * The trace that a request names in its own `_meta`, as MCP clients do on every transport. It stands nearer to the request than the
- * headers of the connection that carries it.
+ * The trace that a request names in its `_meta`, as MCP clients do on every transport. It takes precedence over the
+ * headers of the connection.
  */
 export function traceIdIn(params: Readonly<Record<string, unknown>> | undefined): string | undefined {
   return traceContextIn(params)?.traceId;

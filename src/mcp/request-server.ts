@@ -11,7 +11,7 @@ import { type Envelope, readEnvelope } from "./request-envelope.ts";
 import { isModern } from "./versions.ts";
 import { errorAnswer } from "./wire-error.ts";
 
-/** Serves one request. Every method, revision and transport takes this way, and every error leaves here. */
+/** Serves one request, of every method, revision and transport. Every error becomes an error response here. */
 export async function serve(message: JsonRpcRequest, served: ServedRequest): Promise<JsonRpcResponse> {
   const { mcp, caller, traceId } = served;
   try {
@@ -27,7 +27,7 @@ export async function serve(message: JsonRpcRequest, served: ServedRequest): Pro
     };
   } catch (thrown) {
     const error = toOwlError(thrown);
-    // What a tool failed with is logged where it is known which tool it was.
+    // `failureOf` logs the errors of tools, with the name of the tool.
     if (error.kind === "internal" && message.method !== "tools/call")
       mcp.logger.error("request failed", { method: message.method, trace_id: traceId, error: thrown });
     return errorAnswer(message.id, error, {
@@ -42,14 +42,14 @@ function findMethod(message: JsonRpcRequest, { mcp, caller }: ServedRequest): Me
   assertMeta(message);
   const method = methodOf(message.method, { version: caller.protocolVersion, servesSkills: mcp.servesSkills });
   if (method === undefined) {
-    // A handshake on a connection of a revision without one says which revision it wants.
+    // `initialize` names the revision that it asks for: an error about that revision is more exact.
     if (message.method === "initialize" && isModern(caller.protocolVersion)) readEnvelope(message);
     throw new OwlError("method_not_found", "Method not found");
   }
   return method;
 }
 
-/** The members of `_meta` that the protocol defines have the types that it gives them. */
+/** Checks that the members of `_meta` which the protocol defines have the types that it gives them. */
 function assertMeta({ jsonrpc, id, method, params }: JsonRpcRequest): void {
   if (params === undefined || !("_meta" in params)) return;
   const { _meta: meta } = params;
@@ -91,20 +91,25 @@ function exchangeOf(
   };
 }
 
-/** The client's answers as they are. One in an envelope of its own is no answer, and its question is put again. */
+/**
+ * The client's answers, without those that are wrapped in a message: these do not count, and their questions are asked
+ * again.
+ */
 function bareResponses(inputResponses: unknown): Readonly<Record<string, unknown>> {
   if (!isObject(inputResponses)) return {};
   const isBare = (value: unknown): boolean => isObject(value) && !("method" in value) && !("result" in value);
   return Object.fromEntries(Object.entries(inputResponses).filter(([, value]) => isBare(value)));
 }
 
-/** What revisions without handshake want in each result: what kind it is, who made it, and how long it holds. */
+/**
+ * Adds what revisions without handshake require in each result: its type, the server, and how long it may be cached.
+ */
 function stamped({ serverInfo }: Mcp, { isCacheable }: Method, result: Result): Result {
   const meta = isObject(result["_meta"]) ? result["_meta"] : {};
   const info = { [SERVER_INFO_META_KEY]: meta[SERVER_INFO_META_KEY] ?? serverInfo };
   const resultType = result["resultType"] ?? "complete";
   const stamp = { resultType, _meta: withFields(meta, info) };
-  // What is read may be kept for no time at all, unless it says otherwise.
+  // A result must not be cached unless it says otherwise.
   const isKept = isCacheable && resultType === "complete";
   return withFields(result, isKept ? { ttlMs: 0, cacheScope: "private", ...stamp } : stamp);
 }

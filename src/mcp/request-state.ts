@@ -9,8 +9,8 @@ export const STATE_LIFE_MS: number = 15 * 60_000;
 const MAX_CHARS = 1_000_000;
 
 /**
- * Seals what a suspended call must know when it runs again. The client carries the state and may be anybody:
- * it is encrypted, ends by itself, and opens only for the same caller and the same request.
+ * Seals what a suspended call must know when it runs again. The client carries the state and is not trusted: the state
+ * is encrypted, expires, and opens only for the same caller and the same request.
  */
 export class RequestStates {
   readonly #key: Buffer;
@@ -30,7 +30,7 @@ export class RequestStates {
     return Buffer.concat([iv, cipher.getAuthTag(), sealed]).toString("base64url");
   }
 
-  /** The same for every spelling of the same state. */
+  /** The same id for every spelling of a state in base64. */
   idOf(state: string): string {
     return Buffer.from(state, "base64url").subarray(0, IV_BYTES).toString("base64url");
   }
@@ -49,7 +49,7 @@ export class RequestStates {
       if (!isObject(opened) || Number(opened["until"]) < this.#now()) throw new RangeError("expired");
       return opened["payload"];
     } catch (cause) {
-      // One message for every reason: which check failed is nobody's business but the log's.
+      // One message for every reason: a client must not learn which check failed.
       throw new OwlError("invalid_params", "the requestState is invalid or has expired", {
         hint: "send the request again without requestState and inputResponses",
         cause,
@@ -58,15 +58,15 @@ export class RequestStates {
   }
 }
 
-/** Remembers states that are good for one call. Servers that share their load may share it. */
+/** Remembers states that are valid for one call. Servers of a cluster may share it. */
 export interface UsedStates {
-  /** False when it was used before. */
+  /** Returns false when the state was used before. */
   use(id: string, lifeMs: number): boolean | Promise<boolean>;
 }
 
 const MAX_KEPT = 100_000;
 
-/** In the memory of this process, each until its state has ended by itself. */
+/** Keeps used states in the memory of this process, each until it expires. */
 export class KeptStates implements UsedStates {
   readonly #until = new Map<string, number>();
   readonly #nowMs: () => number;
@@ -79,14 +79,14 @@ export class KeptStates implements UsedStates {
     const nowMs = this.#nowMs();
     this.#forgetOld(nowMs);
     if (this.#until.has(id)) return false;
-    // Forgetting one early would let it be used twice.
+    // Removing one early would let it be used twice.
     if (this.#until.size >= MAX_KEPT)
       throw new OwlError("overloaded", "too many calls were continued with answers within a short time");
     this.#until.set(id, nowMs + lifeMs);
     return true;
   }
 
-  /** They stand in the order in which they came. */
+  /** Removes expired states. The map is in the order of insertion, which is also the order of expiry. */
   #forgetOld(nowMs: number): void {
     for (const [id, untilMs] of this.#until) {
       if (untilMs > nowMs) return;

@@ -22,7 +22,7 @@ export interface KnownNames {
 
 type Answer = JsonRpcResponse | undefined;
 
-/** One span for each request, by OpenTelemetry's conventions for MCP servers. Nothing that people wrote is in it. */
+/** One span for each request, by OpenTelemetry's conventions for MCP servers. It contains no text that people wrote. */
 export class RequestTracer implements RequestTracing {
   readonly #tracer: Tracer;
   readonly #names: KnownNames;
@@ -64,7 +64,7 @@ export class RequestTracer implements RequestTracing {
     return answer;
   }
 
-  /** What the request is about, where it is one of the few things that exist: callers invent names as they like. */
+  /** The target of the request, if it exists on this server: callers can invent any name. */
   #targetOf({ method, params }: JsonRpcRequest): { value: string; attributes: Attributes } | undefined {
     const name = params?.["name"];
     if (typeof name !== "string") return undefined;
@@ -82,7 +82,7 @@ function attributesOf({ id }: JsonRpcRequest, { caller }: RequestOrigin): Attrib
     "mcp.protocol.version": protocolVersion,
     "network.transport": networkTransport(transport),
   };
-  // Texts are the client's own, and could be anything; numbers are what clients use.
+  // A text as id could be anything, so only numbers are recorded, which is what clients use.
   if (typeof id === "number") attributes["jsonrpc.request.id"] = String(id);
   if (transport !== "stdio") attributes["network.protocol.name"] = "http";
   if (transport !== "stdio" && sessionId !== undefined) attributes["mcp.session.id"] = sessionDigest(sessionId);
@@ -94,10 +94,10 @@ function recordIdentity(span: Span, arrival: Arrival | undefined): void {
   span.record({ name: "auth", startMs: arrival.startMs, endMs: arrival.identifiedMs });
 }
 
-/** Whatever callers invent shares one name. */
+/** The shared name for everything that callers invent. */
 export const UNKNOWN = "unknown";
 
-/** The methods of the protocol, and our own. */
+/** The methods of the protocol and of OwlClaw. */
 const METHODS: ReadonlySet<string> = new Set(
   [
     ["initialize", "ping", "server/discover", "mcp.capabilities", "logging/setLevel", "completion/complete"],
@@ -112,7 +112,7 @@ export function knownMethod(method: string): string {
   return METHODS.has(method) ? method : UNKNOWN;
 }
 
-/** Empty when all went well. */
+/** Empty when the request succeeded. */
 export function answerErrorType(answer: JsonRpcResponse | undefined): string {
   if (answer === undefined) return "";
   if ("result" in answer) return answer.result["isError"] === true ? "tool_error" : "";
@@ -121,12 +121,12 @@ export function answerErrorType(answer: JsonRpcResponse | undefined): string {
   return typeof kind === "string" ? kind : UNKNOWN;
 }
 
-/** The revision, if it is one that we speak. */
+/** The revision, if the server supports it. */
 export function knownVersion(version: string): string {
   return isSupported(version) ? version : UNKNOWN;
 }
 
-/** What carries the transport, as OpenTelemetry names it. */
+/** What carries the messages of a transport, as OpenTelemetry names it. */
 export function networkTransport(transport: Caller["transport"]): "pipe" | "tcp" {
   return transport === "stdio" ? "pipe" : "tcp";
 }

@@ -10,12 +10,12 @@ import type { ServedRequest } from "./peer.ts";
 const MAX_SUBSCRIPTIONS = 1024;
 
 export interface Subscriber {
-  /** The request to listen: its id names the subscription in each message. */
+  /** The id of the request to listen, which names the subscription in each message. */
   readonly id: RequestId;
   readonly caller: Caller;
   readonly life: Lifeline;
   readonly send: (message: JsonRpcNotification) => void;
-  /** Ends the client's connection; absent where that carries more than this subscription. */
+  /** Ends the client's connection; absent when the connection carries more than this subscription. */
   readonly cut: (() => void) | undefined;
 }
 
@@ -26,17 +26,17 @@ interface Open extends Subscriber {
 
 type Sees = (uri: string, caller: Caller) => boolean;
 
-/** What clients of the revisions without handshake listen to, on one connection. */
+/** The subscriptions of clients of the revisions without handshake, on one connection. */
 export class Subscriptions {
   readonly #open = new Slots<Open>();
   readonly #sees: Sees;
 
-  /** `sees` says whether a client may still know of a resource: the policy may have changed since it began to listen. */
+  /** `sees` says whether a client may still see a resource: the policy may have changed since it subscribed. */
   constructor(sees: Sees) {
     this.#sees = sees;
   }
 
-  /** Resolves when the subscription has ended, with what a good end is answered. */
+  /** Resolves when the subscription has ended, with the result of its request. */
   listen(requested: SubscriptionFilter, subscriber: Subscriber): Promise<Record<string, unknown>> {
     if (this.#open.size >= MAX_SUBSCRIPTIONS)
       throw new OwlError("overloaded", `all ${MAX_SUBSCRIPTIONS} subscriptions of the connection are in use`, {
@@ -72,13 +72,13 @@ export class Subscriptions {
     }
   }
 
-  /** Ends all of them well. */
+  /** Ends all of them with a result. */
   close(): void {
     for (const { end } of this.#open) end();
   }
 }
 
-/** A change as clients hear of it. */
+/** A change as a notification to clients. */
 export function notificationOf(change: Change): {
   readonly method: string;
   readonly params: Readonly<Record<string, unknown>>;
@@ -87,7 +87,7 @@ export function notificationOf(change: Change): {
   return { method: `notifications/${change.list}/list_changed`, params: {} };
 }
 
-/** What of the filter is served: all kinds that we know and that the client wants. */
+/** The part of the filter that is served: all kinds that the server knows and the client wants. */
 function honored({
   toolsListChanged,
   promptsListChanged,
@@ -112,7 +112,7 @@ function stamped(id: RequestId, method: string, params: Readonly<Record<string, 
   return { jsonrpc: "2.0", method, params: { ...params, _meta: { [SUBSCRIPTION_ID_META_KEY]: id } } };
 }
 
-/** `subscriptions/listen`. A resource that the caller must not read it must not listen to either. */
+/** `subscriptions/listen`. A caller cannot subscribe to a resource that it may not read. */
 export async function listen(
   { mcp, peer, caller, life, send, cut }: ServedRequest,
   message: JsonRpcRequest,

@@ -12,24 +12,24 @@ export type TaskStatus = "working" | "input_required" | "completed" | "failed" |
 
 export type TaskAction = "get" | "update" | "cancel";
 
-/** What a client wants to know of a task, or says to it. */
+/** A request of a client about a task. */
 export interface TaskRequest {
   readonly action: TaskAction;
   readonly taskId: string;
   readonly inputResponses: Record<string, unknown>;
   readonly principal: string;
-  /** What rules look at beside the principal, as the client has it now. */
+  /** The claims that rules check besides the principal, as the client has them now. */
   readonly claims: Readonly<Record<string, unknown>>;
   readonly label?: string | undefined;
 }
 
 export interface TaskAct {
   readonly answer: Record<string, unknown>;
-  /** What the client has changed, for the record; never what a person answered. */
+  /** What the client has changed, for the record; never the content of an answer. */
   readonly changed: { readonly task_id: string; readonly answered?: readonly string[] } | undefined;
 }
 
-/** The way to tasks of other servers. */
+/** Access to tasks of other servers. */
 export interface TasksElsewhere {
   newId(): string;
   isElsewhere(taskId: string): boolean;
@@ -52,12 +52,12 @@ interface OpenQuestion {
   readonly answer: (value: unknown) => void;
 }
 
-/** One long call whose answer is fetched. It belongs to the principal that started it. */
+/** One long call whose answer the client fetches. It belongs to the principal that started it. */
 export class Task {
   readonly id: string;
   readonly ownerId: string;
   readonly ttlMs: number;
-  /** What was called, and by whom: rules that are made later bind its task too. */
+  /** What was called, and by whom: rules that are made later apply to the task too. */
   readonly begun: TaskBegun;
   readonly createdAt: Date;
   readonly life: Lifeline = new Lifeline();
@@ -87,7 +87,7 @@ export class Task {
     });
   }
 
-  /** Gives back which questions were open and are answered. */
+  /** Returns which questions were open and are answered. */
   answer(responses: Readonly<Record<string, unknown>>): readonly string[] {
     const answered: string[] = [];
     for (const [key, value] of Object.entries(responses)) {
@@ -109,7 +109,7 @@ export class Task {
     this.#finish("failed", { error });
   }
 
-  /** False when it was over. */
+  /** Returns false when the task was over. */
   cancel(): boolean {
     if (this.isOver) return false;
     this.#finish("cancelled", undefined);
@@ -117,7 +117,7 @@ export class Task {
     return true;
   }
 
-  /** What clients see; details only where `tasks/get` asks for them. */
+  /** The task as clients see it, with details only in `tasks/get`. */
   toWire({ detailed }: { readonly detailed: boolean }): Record<string, unknown> {
     const inputRequests = Object.fromEntries([...this.#questions].map(([key, { question }]) => [key, question]));
     return {
@@ -148,13 +148,15 @@ export class Task {
   }
 }
 
-/** The tasks of all principals. Another's task and an unknown one look the same. */
+/** The tasks of all principals. A task of another principal and an unknown one get the same error. */
 export class Tasks {
   readonly #tasks = new Map<string, { readonly task: Task; readonly expiry: NodeJS.Timeout }>();
   readonly #owned = new Map<string, number>();
   readonly #newId: () => string;
 
-  /** Names say nothing, unless several servers share the load. */
+  /**
+   * `newId` makes the ids of tasks: random by default, and with the server in them when several servers form a cluster.
+   */
   constructor(newId: () => string = () => randomBytes(18).toString("base64url")) {
     this.#newId = newId;
   }

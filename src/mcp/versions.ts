@@ -22,14 +22,14 @@ export const SUPPORTED_VERSIONS: readonly string[] = REVISIONS.map(({ name }) =>
 export const LEGACY_VERSIONS: readonly string[] = namesOf(({ hasHandshake }) => hasHandshake);
 export const MODERN_VERSIONS: readonly string[] = namesOf(({ hasHandshake }) => !hasHandshake);
 
-/** What `initialize` settles on with a client that asks for a revision that is not known here. */
+/** What `initialize` negotiates with a client that asks for an unknown revision. */
 export const NEWEST_LEGACY_VERSION = "2025-11-25";
 export const NEWEST_MODERN_VERSION = "2026-07-28";
 
-/** What a client speaks that sends requests with no handshake and no version. */
+/** The revision of a client that sends requests without a handshake and without a version. */
 export const PLAIN_VERSION = "2025-03-26";
 
-/** Also for revisions to come: they have no handshake either. */
+/** Also true for future revisions: they have no handshake either. */
 export function isModern(version: string): boolean {
   return version >= NEWEST_MODERN_VERSION;
 }
@@ -51,8 +51,8 @@ export function isSupported(version: string): boolean {
 }
 
 /**
- * Refuses what is no version, or older than any that we speak. A newer one than we know is left to the
- * handshake, which answers with the newest that we have.
+ * Rejects a value that is not a version, or is older than all supported revisions. A newer version is left to the
+ * handshake, which answers with the newest supported revision.
  */
 export function assertNegotiable(requested: unknown): void {
   const oldest = LEGACY_VERSIONS.at(-1) ?? "";

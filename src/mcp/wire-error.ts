@@ -7,11 +7,11 @@ import { isModern } from "./versions.ts";
 export interface WireOptions {
   readonly version: string;
   readonly traceId: string;
-  /** Only in development mode: a stack tells an attacker what the server is made of. */
+  /** Only in development mode: a stack shows an attacker the structure of the server. */
   readonly withStack: boolean;
 }
 
-/** The error as this revision's clients understand it; `data` is the same in all of them. */
+/** The error as this revision's clients understand it; `data` is the same in all revisions. */
 export function toWireError(error: OwlError, options: WireOptions): WireErrorBody {
   return { code: wireCode(error.kind, options.version), message: error.message, data: errorData(error, options) };
 }
@@ -35,7 +35,7 @@ export function wireCode(kind: ErrorKind, version: string): number {
   return isModern(version) ? facts.modernCode : facts.code;
 }
 
-/** Whether this revision wants the failure as a result that a model can read and repair. */
+/** Whether this revision requires the failure as a result, which a model can read and repair. */
 export function isToolError(kind: ErrorKind, version: string): boolean {
   switch (ERROR_KINDS[kind].toolError) {
     case "always":
@@ -49,12 +49,12 @@ export function isToolError(kind: ErrorKind, version: string): boolean {
   }
 }
 
-/** The answer to a request, or to something that has no id, that failed. Every error leaves in it. */
+/** The error response to a request, or to a message without an id. Every error is sent in one. */
 export function errorAnswer(id: RequestId | null, error: OwlError, options: WireOptions): JsonRpcResponse {
   return { jsonrpc: "2.0", id, error: toWireError(error, options) };
 }
 
-/** The kind of an error that the SDK made itself. */
+/** The kind of an error that the SDK has created. */
 export function kindOfCode(code: number): ErrorKind {
   switch (code) {
     case -32700:
@@ -77,7 +77,10 @@ export function kindOfCode(code: number): ErrorKind {
   }
 }
 
-/** Arguments that fail the schema are `invalid_params` to the reader; the registry tells them apart for the eras. */
+/**
+ * Clients see arguments that fail the schema as `invalid_params`; the registry has a separate kind, since the eras
+ * treat them differently.
+ */
 function publicKind(kind: ErrorKind): string {
   return kind === "invalid_arguments" ? "invalid_params" : kind;
 }

@@ -2,17 +2,20 @@ import type { Readable } from "node:stream";
 import { StringDecoder } from "node:string_decoder";
 
 export interface BoundedLinesOptions {
-  /** What a line has beyond them is dropped as it comes. */
+  /** The characters of a line beyond this are dropped as they arrive. */
   readonly maxLineChars: number;
-  /** After these nothing is looked at any more, and the stream is read to its end. */
+  /** After this many lines, the rest of the stream is read but ignored. */
   readonly maxLines?: number;
-  /** Of a chunk with more of them the last ones are given out, and the number of those before. */
+  /** Of a chunk with more lines, only the last ones are passed on, and the number of those before. */
   readonly maxLinesAtOnce?: number;
   readonly onLine: (line: string) => void;
   readonly onSkipped?: (count: number) => void;
 }
 
-/** The lines of a stream. It is always read, and a line without end takes no more memory than a long one. */
+/**
+ * Passes on the lines of a stream. The stream is always read, and a line without end takes no more memory than a long
+ * one.
+ */
 export function boundedLines(stream: Readable, options: BoundedLinesOptions): void {
   const { maxLineChars, maxLines = Number.POSITIVE_INFINITY, onLine } = options;
   const { maxLinesAtOnce = Number.POSITIVE_INFINITY, onSkipped = () => undefined } = options;
@@ -50,7 +53,7 @@ export function boundedLines(stream: Readable, options: BoundedLinesOptions): vo
 
 const LINE_FEED = 0x0a;
 
-/** Behind the line feed before the last lines; 0 when there are not that many. */
+/** The position after the line feed before the last lines; 0 when there are not that many. */
 function startOfLast(chunk: Buffer, maxLines: number): number {
   if (!Number.isFinite(maxLines)) return 0;
   let at = chunk.length;

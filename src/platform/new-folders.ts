@@ -2,19 +2,19 @@ import { type Dirent, readdirSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import type { FSWatcher } from "chokidar";
 
-/** Folders of tools, in which nobody edits a handler or a skill, and which hold most of the files of a project. */
+/** Folders of tools. Users do not edit handlers or skills in them, and they contain most of the files of a project. */
 export const IGNORED_FOLDERS: ReadonlySet<string> = new Set(["node_modules", ".git", "__pycache__"]);
 
 const SECOND_LOOK_MS = 250;
 
 /**
- * Folders that were made just now. What is put into one before the watcher below has begun to watch it is not told, and
- * may not be watched from then on: a second look finds it.
+ * Folders that were just created. What is put into one before the underlying watcher watches it is not reported, and
+ * may not be watched from then on: a second scan finds it.
  */
 export class NewFolders {
   readonly #watcher: FSWatcher;
   readonly #onFound: (path: string) => void;
-  /** Each with the names in it that were told. */
+  /** Each with the names in it that were reported. */
   #folders = new Map<string, Set<string>>();
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
@@ -48,7 +48,7 @@ export class NewFolders {
     }
   }
 
-  /** The watcher is silent about what it finds in a folder that it is given: all of it is told here. */
+  /** The watcher does not report what it finds in a folder that is added, so all of it is reported here. */
   #found(path: string, entry: Dirent): void {
     this.#watcher.add(path);
     this.#onFound(path);
@@ -62,7 +62,7 @@ function entriesOf(folder: string): readonly Dirent[] {
   try {
     return readdirSync(folder, { withFileTypes: true }).filter(({ name }) => !IGNORED_FOLDERS.has(name));
   } catch {
-    // Gone again.
+    // Removed meanwhile.
     return [];
   }
 }

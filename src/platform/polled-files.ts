@@ -1,12 +1,12 @@
 import { fileState, type FileStates } from "../config/file-state.ts";
 
 const LOOK_MS = 500;
-/** A file that was just written may not be whole yet, and half a policy can be a valid one that allows more. */
+/** A file that was just written may be incomplete, and half a policy can be a valid one that allows more. */
 const SETTLE_MS = 100;
 
 /**
- * Files of settings may be swapped in ways that no event tells of, such as a link above them: they are looked at instead.
- * Keeps no process alive.
+ * Files of settings may be replaced in ways that cause no event, such as a changed link above them, so they are polled.
+ * Does not keep the process alive.
  */
 export class PolledFiles {
   readonly #onChange: () => void;
@@ -17,8 +17,8 @@ export class PolledFiles {
   }
 
   /**
-   * Looks at these and no others, and tells when one is no longer what it was when it was read. Those that it looks at
-   * already it does not lose sight of.
+   * Polls exactly these files, and reports when one is not as it was when it was read. Files that are polled already
+   * keep their state.
    */
   look(read: FileStates): void {
     for (const [path, stop] of this.#stops) {

@@ -5,16 +5,19 @@ export type PostgresClient = pg.PoolClient;
 
 const CONNECT_TIMEOUT_MS = 3000;
 const STATEMENT_TIMEOUT_MS = 5000;
-/** Statistics and pages of verification look at many rows. */
+/** Statistics and pages of a verification read many rows. */
 const READ_TIMEOUT_MS = 120_000;
 /**
- * A role or a database may be told not to wait for the disk: then what was acknowledged is gone after a crash. Whoever
- * waits for more than the disk goes on doing so. Functions that wait for a lock must see what was committed meanwhile.
+ * A role or a database may be configured not to wait for the disk: what was acknowledged would be lost in a crash. A
+ * stricter setting is kept. Functions that wait for a lock must see what was committed meanwhile.
  */
 const SETTINGS_SQL = `SELECT set_config('default_transaction_isolation', 'read committed', FALSE),
   CASE WHEN current_setting('synchronous_commit') NOT IN ('on', 'remote_apply')
     THEN set_config('synchronous_commit', 'on', FALSE) END`;
-/** Advisory locks are numbers that everybody on the database shares: these begin with "owlclaw" in ASCII, cut to 48 bits. */
+/**
+ * Advisory locks are numbers that all programs on the database share: these begin with "owlclaw" in ASCII, cut to 48
+ * bits.
+ */
 const LOCKS = {
   ledger: 0x6f_77_6c_63_6c_61,
   servers: 0x6f_77_6c_63_6c_63,
@@ -23,7 +26,7 @@ const LOCKS = {
   calls: 0x6f_77_6c_63_6c_67,
 };
 
-/** What has tables of its own in the store. */
+/** A part of the store that has separate tables. */
 export type StorePart = keyof typeof LOCKS;
 
 /** What a column takes. */
@@ -34,7 +37,7 @@ export interface DatabaseOptions {
   readonly use: "write" | "read";
 }
 
-/** Connections to the shared store. One that breaks is replaced by the next query. */
+/** Connections to the shared store. The next query replaces a connection that breaks. */
 export class Database {
   readonly #pool: pg.Pool;
 
@@ -46,19 +49,19 @@ export class Database {
       application_name: "owlclaw",
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
       statement_timeout: timeoutMs,
-      // A server that is gone without a word would otherwise be waited for.
+      // Ends the wait for a server that has disappeared without closing the connection.
       query_timeout: timeoutMs + 1000,
       allowExitOnIdle: true,
-      // A connection that cannot be told is not used.
+      // A connection on which the settings fail is not used.
       ...(use === "write" && { verify: (client, done) => client.query(SETTINGS_SQL, done) }),
     });
-    // An idle connection that ends is no event: the pool makes a new one.
+    // An idle connection that ends is not an error: the pool makes a new one.
     this.#pool.on("error", () => undefined);
-    // One that ends in use may say so once more after its query has failed, and must not end the server.
+    // A connection that ends in use may emit another error after its query has failed, which must not end the server.
     this.#pool.on("connect", (client) => client.on("error", () => undefined));
   }
 
-  /** For writing, with the tables of its part made. @throws OwlError when it cannot be used. */
+  /** Opens a database for writing, and creates the tables of its part. @throws OwlError when it cannot be used. */
   static async open(url: string, part: StorePart, steps: readonly string[]): Promise<Database> {
     const database = new Database({ url, use: "write" });
     try {
@@ -79,7 +82,7 @@ export class Database {
     }
   }
 
-  /** `act` begins and commits; what it throws rolls back. */
+  /** `act` begins and commits the transaction. An error in it rolls back. */
   async transaction<T>(act: (client: PostgresClient) => Promise<T>): Promise<T> {
     const client = await this.#pool.connect().catch((error: unknown) => {
       throw storeError(error);
@@ -89,16 +92,16 @@ export class Database {
       client.release();
       return result;
     } catch (error) {
-      // The connection goes, and with it the transaction and its lock, whatever state they are in.
+      // Closing the connection also ends the transaction and its lock, whatever state they are in.
       client.release(true);
       throw storeError(error);
     }
   }
 
-  /** Steps of the schema, in order; `owlclaw_schema` says how many have run. */
+  /** Runs the migrations, in order; `owlclaw_schema` says how many have run. */
   async migrate(part: StorePart, steps: readonly string[]): Promise<void> {
     await this.transaction(async (client) => {
-      // One at a time: servers that start together make their tables together.
+      // One server at a time: servers that start together would create their tables together.
       await beginLocked(client, "ledger");
       await client.query("CREATE TABLE IF NOT EXISTS owlclaw_schema (part TEXT PRIMARY KEY, version INTEGER NOT NULL)");
       const { rows } = await client.query<{ version: number }>("SELECT version FROM owlclaw_schema WHERE part = $1", [
@@ -125,20 +128,23 @@ export function lockSql(part: StorePart): string {
 }
 
 /**
- * Begins, waits for the lock that makes servers come one after another, and asks one question behind it, all in one
- * round trip. In this isolation level each statement sees what was committed before it began, so what follows is
- * younger than the lock, which ends with the transaction. Hands back the first row.
+ * Begins a transaction, waits for the lock that serializes servers, and runs one query under it, all in one round trip.
+ * In this isolation level each statement sees what was committed before it began, so what follows is read after the
+ * lock was taken. The lock ends with the transaction. Returns the first row.
  */
 export async function beginLocked(client: PostgresClient, part: StorePart, question = "SELECT 1"): Promise<unknown> {
   const begin = `BEGIN ISOLATION LEVEL READ COMMITTED; SELECT ${lockSql(part)}`;
   const results: unknown = await client.query(`${begin}; ${question}`);
-  // Several statements at once have several results, which the driver's types do not know.
+  // Several statements at once have several results, which the driver's types do not describe.
   const last: unknown = Array.isArray(results) ? results.at(-1) : results;
   const rows: unknown = typeof last === "object" && last !== null ? Reflect.get(last, "rows") : undefined;
   return Array.isArray(rows) ? rows[0] : undefined;
 }
 
-/** Messages of the driver may name host and user, never the password; none goes to clients whole. */
+/**
+ * Messages of the driver may name host and user, never the password. They are passed on only when there is no error
+ * code.
+ */
 function storeError(thrown: unknown): OwlError {
   if (isOwlError(thrown)) return thrown;
   const code = thrown instanceof Error && "code" in thrown ? String(thrown.code) : "";

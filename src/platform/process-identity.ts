@@ -1,7 +1,7 @@
 import { readFileSync, readlinkSync } from "node:fs";
 import { z } from "zod";
 
-/** Names one process for all time: a number alone is given again to others. */
+/** Identifies one process uniquely: the system uses a pid again for other processes. */
 export const processIdentitySchema = z.object({
   pid: z.number().int().positive(),
   /** Clock ticks after boot, from the kernel. */
@@ -20,12 +20,12 @@ export function isAlive(identity: ProcessIdentity): boolean {
   return identity.bootId === readBootId() && readStartTicks(identity.pid) === identity.startTicks;
 }
 
-/** The same among processes that share a store, from other containers and on systems without `/proc`. */
+/** Identifies a process among those that share a store, also from other containers and on systems without `/proc`. */
 export interface SharerIdentity {
   readonly pid: number;
-  /** Clock ticks after boot; empty where nobody tells. */
+  /** Clock ticks after boot; empty without `/proc`. */
   readonly startedAt: string;
-  /** Where the number means anything: containers count their own. */
+  /** The namespace of the pid: each container has a separate one. */
   readonly namespace: string;
 }
 
@@ -33,7 +33,7 @@ export function identifySelf(): SharerIdentity {
   return { pid: process.pid, startedAt: readStartTicks(process.pid) ?? "", namespace: ownNamespace() };
 }
 
-/** Nothing when it cannot be known from here. */
+/** `undefined` when it cannot be known from this process. */
 export function isSharerAlive({ pid, startedAt, namespace }: SharerIdentity): boolean | undefined {
   if (namespace !== ownNamespace()) return undefined;
   try {
@@ -45,16 +45,16 @@ export function isSharerAlive({ pid, startedAt, namespace }: SharerIdentity): bo
   return found === undefined || (startedAt === "" && found !== DEAD) || found === startedAt;
 }
 
-/** In place of a time. */
+/** Replaces the start time of a zombie. */
 const DEAD = "dead";
 
-/** Nothing when there is no such process, or no `/proc`. */
+/** `undefined` when there is no such process, or no `/proc`. */
 function readStartTicks(pid: number): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    // The command's name stands in brackets and may hold spaces and brackets itself.
+    // The command's name is in parentheses, and may contain spaces and parentheses itself.
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-    // A zombie is dead, and only waits for its parent to notice: its time is nobody's.
+    // A zombie has ended, and only waits for its parent to reap it.
     return fields[0] === "Z" ? DEAD : fields[19];
   } catch {
     return undefined;

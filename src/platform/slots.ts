@@ -1,7 +1,7 @@
 /**
- * Things of which thousands come and go, a few at a time. A `Set` or `Map` that is used so makes a new table every few
- * entries, and the old one keeps what it held: once it is old to the collector, all that was in flight then outlives many
- * collections. A slot is emptied for good.
+ * Stores objects of which thousands come and go, with few at a time. A `Set` or `Map` that is used so makes a new table
+ * every few entries, and the old table keeps what it held: once it is in the old generation of the heap, everything
+ * that was in flight then survives many garbage collections. An emptied slot keeps nothing.
  */
 export class Slots<T extends object> {
   readonly #items: (T | undefined)[] = [];
@@ -11,7 +11,7 @@ export class Slots<T extends object> {
     return this.#items.length - this.#free.length;
   }
 
-  /** Gives the slot, by which it is found and taken out. */
+  /** Returns the slot, for `get` and `delete`. */
   add(item: T): number {
     const free = this.#free.pop();
     if (free === undefined) return this.#items.push(item) - 1;
@@ -34,7 +34,7 @@ export class Slots<T extends object> {
   }
 }
 
-/** The same by number. The table in it forgets as little, but all it remembers are numbers. */
+/** The same by number. Its map has the same problem, but keeps only numbers. */
 export class NumberedSlots<T extends object> {
   readonly #slots = new Slots<T>();
   readonly #slotOf = new Map<number, number>();
@@ -62,7 +62,7 @@ export class NumberedSlots<T extends object> {
     return item;
   }
 
-  /** What it holds now, oldest first: whoever walks may take out. */
+  /** The current items, oldest first, as a copy: the caller may delete items while it iterates. */
   entries(): readonly (readonly [id: number, item: T])[] {
     return [...this.#slotOf.keys()].flatMap((id) => {
       const item = this.get(id);

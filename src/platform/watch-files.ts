@@ -5,11 +5,11 @@ import { isDynamicPattern } from "tinyglobby";
 import { IGNORED_FOLDERS, NewFolders } from "./new-folders.ts";
 
 const SETTLE_MS = 50;
-/** Something that is written all the time must not hide everything else that changed. */
+/** A file that is written all the time must not delay the report of everything else that changed. */
 const LONGEST_WAIT_IN_SETTLES = 40;
 /**
- * The watcher below is silent about a file for up to 100 ms after it spoke of it. Whoever was told looks at the file in
- * that time: what changed behind the look would never be told.
+ * After an event, the underlying watcher reports nothing about a file for up to 100 ms. A listener reads the file in
+ * that time: a change after this read would never be reported.
  */
 const SECOND_LOOK_MS = 250;
 export interface WatchOptions {
@@ -18,12 +18,12 @@ export interface WatchOptions {
   readonly settleMs?: number;
   /** Default: what a link points to is not watched. */
   readonly followLinks?: boolean;
-  /** Told when the system refuses to watch; changes may be missed from then on. */
+  /** Called when the system refuses to watch; changes may be missed from then on. */
   readonly onError?: (error: Error) => void;
 }
 
 export interface FileWatch {
-  /** From then on no change is missed. Scan after it. */
+  /** Resolves when no change is missed any more. Scan after it. */
   readonly ready: Promise<void>;
   /** Watches these as well. */
   add(paths: readonly string[]): void;
@@ -33,7 +33,7 @@ export interface FileWatch {
 /**
  * Calls back with every path that was made, changed or removed, folders included, once the disk has been quiet for
  * `settleMs`. A glob is watched from its first fixed folder on; of its pattern only the file extensions count, so that
- * a caller may hear of a file that is not its own.
+ * a caller may get a file that does not match.
  */
 export function watchFiles(options: WatchOptions, onChange: (files: ReadonlySet<string>) => void): FileWatch {
   const { settleMs = SETTLE_MS, followLinks = false, onError } = options;
@@ -135,11 +135,11 @@ function gather(settleMs: number, onChange: (files: ReadonlySet<string>) => void
   };
 }
 
-/** Differs when the file does. */
+/** A text that differs when the file differs. */
 export function stateOf(path: string): string {
   const stats = lstatSync(path, { bigint: true, throwIfNoEntry: false });
   if (stats === undefined) return "";
-  // What happens in a folder is told by the files.
+  // Changes in a folder are reported for its files.
   if (stats.isDirectory()) return `folder ${stats.ino}`;
   return `${stats.ino} ${stats.size} ${stats.mtimeNs} ${stats.ctimeNs}`;
 }

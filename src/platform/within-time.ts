@@ -14,8 +14,8 @@ export class TimeExceeded extends Error {
 let shared: { readonly room: { run: () => unknown }; readonly context: Context; readonly script: Script } | undefined;
 
 /**
- * Runs a synchronous computation and ends it once it has taken longer than it may, in the middle of a regular expression
- * too. Native functions such as `String.prototype.includes` and `structuredClone` are not interrupted. Costs about a tenth of a
+ * Runs a synchronous computation and interrupts it after its time limit, even inside a regular expression. Native
+ * functions such as `String.prototype.includes` and `structuredClone` are not interrupted. Costs about a tenth of a
  * millisecond.
  *
  * @throws TimeExceeded when it took longer.

@@ -4,23 +4,23 @@ import type { Approval, Approvals } from "./approvals.ts";
 export interface ApprovalAnswer {
   readonly id: string;
   readonly decision: "approve" | "deny";
-  /** Who decides, as the ledger names them. */
+  /** The operator who decides, as the ledger names them. */
   readonly by: string;
   readonly reason: string;
 }
 
-/** Where operators see and decide what waits, on whichever server it waits. */
+/** Lists and decides the calls that wait for approval, on whichever server they wait. */
 export interface ApprovalService {
-  /** As far as it is known; of other servers half a second ago. */
+  /** The last known state; that of other servers is half a second old. */
   known(): readonly Approval[];
-  /** As it is now. */
+  /** The current state. */
   list(): Promise<readonly Approval[]>;
-  /** Says whether the call still waited. */
+  /** Returns whether the call was still waiting. */
   decide(answer: ApprovalAnswer): Promise<boolean>;
   close(): Promise<void>;
 }
 
-/** Of this server alone. */
+/** The approvals of this server alone. */
 export function localApprovals(approvals: Approvals): ApprovalService {
   return {
     known: () => approvals.list(),
@@ -34,17 +34,17 @@ export function decideHere(approvals: Approvals, { id, decision, by, reason }: A
   return decision === "approve" ? approvals.approve(id, by) : approvals.deny(id, by, reason);
 }
 
-/** A call that waits, as another process tells it. */
+/** A waiting call as another process sends it. */
 export const approvalSchema = z.object({
   id: z.string(),
   principal: z.string(),
   label: z.string().optional(),
   kind: z.string(),
   name: z.string(),
-  /** Of the whole call, whatever is shown of it. */
+  /** Covers the whole call, even when `args` is cut. */
   hash: z.string(),
   args: z.unknown(),
-  /** Whether arguments were cut, or secrets taken out of them. */
+  /** Whether arguments were cut or secrets removed from them. */
   isCut: z.boolean().default(false),
   rule: z.string(),
   reason: z.string().optional(),

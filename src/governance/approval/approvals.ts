@@ -1,6 +1,6 @@
 import { randomBytes, createHash } from "node:crypto";
 
-/** A call that waits, or waited, for an operator. */
+/** A call that waits, or waited, for the decision of an operator. */
 export interface Approval {
   readonly id: string;
   readonly principal: string;
@@ -11,7 +11,7 @@ export interface Approval {
   readonly args: unknown;
   /** Of principal, operation and arguments. */
   readonly hash: string;
-  /** Whether `args` are not whole: another server tells others no more than its ledger would hold. */
+  /** Whether `args` is incomplete: servers share no more of the arguments than the ledger would hold. */
   readonly isCut?: boolean;
   readonly rule: string;
   readonly reason: string | undefined;
@@ -20,7 +20,7 @@ export interface Approval {
   readonly expiresAtMs: number;
 }
 
-/** An operator's yes, which is good until its time is over, however often its call has to come again. */
+/** An operator's approval. It is valid until it expires, even if its call is repeated several times. */
 export interface Yes {
   readonly by: string;
   readonly expiresAtMs: number;
@@ -30,7 +30,7 @@ export type Verdict =
   | ({ readonly kind: "approved" } & Yes)
   | { readonly kind: "denied"; readonly by: string; readonly reason: string }
   | { readonly kind: "expired" }
-  /** The call itself was given up. */
+  /** The caller has stopped waiting. */
   | { readonly kind: "gone" }
   | { readonly kind: "overloaded" };
 
@@ -48,8 +48,8 @@ const MAX_PER_PRINCIPAL = 20;
 const MAX_TOTAL = 1000;
 
 /**
- * Calls that need an operator's yes. A yes is for one principal, one operation and exactly these arguments, is used up
- * by one call, and ends with its time: a client that gave up waiting may come back for it with the same call.
+ * Calls that need an operator's approval. An approval is for one principal, one operation and exactly these arguments,
+ * is used up by one call, and expires. A client that stopped waiting can use it by repeating the same call.
  */
 export class Approvals {
   readonly #timeoutMs: number;
@@ -72,7 +72,7 @@ export class Approvals {
     return entry?.approvedBy === undefined ? entry?.approval : undefined;
   }
 
-  /** Waits for the verdict. `whenGone` takes a function to call when nobody waits any more. */
+  /** Waits for the verdict. `whenGone` receives a function to call when the caller stops waiting. */
   request(request: ApprovalRequest, whenGone: (leave: () => void) => void): Promise<Verdict> {
     const hash = argumentsHash(request);
     const same = [...this.#entries.values()].filter((entry) => entry.hash === hash);
@@ -88,7 +88,10 @@ export class Approvals {
     });
   }
 
-  /** A yes for whoever waits longest; for nobody in particular when nobody waits. Says no when there is no such call. */
+  /**
+   * Approves the call that has waited longest. When none is waiting, the approval is kept for the next one. Returns
+   * false for an unknown id.
+   */
   approve(id: string, by: string): boolean {
     const entry = this.#entries.get(id);
     if (entry === undefined || entry.approvedBy !== undefined) return false;
@@ -110,8 +113,8 @@ export class Approvals {
   }
 
   /**
-   * Gives back a yes that its call could not use, since it has to come again with a client's answer. It needs no free
-   * place: there are no more of them than an operator said yes to.
+   * Restores an approval that its call could not use, since it must be repeated with a client's answer. The limits on
+   * waiting calls do not apply: there are never more restored approvals than operators gave.
    */
   restore(request: ApprovalRequest, { by, expiresAtMs }: Yes): void {
     if (expiresAtMs <= this.#nowMs()) return;
@@ -157,7 +160,7 @@ export class Approvals {
   }
 }
 
-/** What a yes is for. */
+/** What an approval is for. */
 export interface ApprovedCall {
   readonly principal: string;
   readonly kind: string;
@@ -165,14 +168,14 @@ export interface ApprovedCall {
   readonly args: unknown;
 }
 
-/** The same call has the same hash, however its client ordered the arguments. */
+/** The same call has the same hash, whatever the order of the keys in its arguments. */
 export function argumentsHash({ principal, kind, name, args }: ApprovedCall): string {
   return createHash("sha256")
     .update(JSON.stringify([principal, kind, name, args], sortKeys))
     .digest("base64url");
 }
 
-/** An object stays one: as a list of its pairs it would look like what a client can send as a list. */
+/** Returns an object, not a list of pairs, which would have the same hash as a list that a client sends. */
 function sortKeys(_key: string, value: unknown): unknown {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
   const entries: [string, unknown][] = Object.entries(value);

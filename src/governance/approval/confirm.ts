@@ -4,16 +4,16 @@ import { leftWaiting, notApproved } from "../refusal.ts";
 import type { Subject } from "../subject.ts";
 import { type ApprovalRequest, type Approvals, argumentsHash } from "./approvals.ts";
 
-/** What the pipeline lends for the time of waiting. */
+/** What the pipeline provides while a call waits for approval. */
 export interface Approver {
   readonly traceId: string;
-  /** Puts the question to the person at the client. A client that cannot be asked has not said yes. */
+  /** Asks the user of the client. False when the client cannot be asked. */
   askClient(question: { readonly message: string; readonly key: string }): Promise<boolean>;
-  /** Called while an operator is waited for; gives back how to stop. */
+  /** Called when the wait for an operator begins. Returns a function that ends the wait. */
   whileWaiting(): () => void;
-  /** Takes what to do when the caller is gone. */
+  /** Registers a function to call when the caller stops waiting. */
   onGone(leave: () => void): void;
-  /** Throws where the arguments do not show to an operator what the yes would be for. */
+  /** Throws when the arguments do not show an operator what the approval would be for. */
   assertShown?: ((rule: string) => void) | undefined;
 }
 
@@ -26,10 +26,13 @@ export interface ConfirmRequest {
 }
 
 const SHOWN_HASH_CHARS = 16;
-/** So that whoever carries the answer knows that it is good for one call. */
+/** Marks the key of an answer that is valid for one call only. */
 export const APPROVAL_KEY_PREFIX = "owlclaw_approval_";
 
-/** Waits for the yes that the policy wants. Gives back how to return it, should the call have to come again. */
+/**
+ * Waits for the approval that the policy requires. Returns a function that restores it, in case the call must be
+ * repeated.
+ */
 export async function confirmed(approvals: Approvals, request: ConfirmRequest): Promise<(() => void) | undefined> {
   const { confirm, subject, args, policy, approver } = request;
   const { kind, name } = subject;

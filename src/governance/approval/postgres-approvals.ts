@@ -12,13 +12,13 @@ const MIGRATIONS: readonly string[] = [
   )`,
 ];
 
-/** Whoever is silent for longer is gone, and what waited there with it. */
+/** A server that is silent for longer is treated as dead, and the calls that wait on it as gone. */
 const LIFE = "INTERVAL '5 seconds'";
 const OLD = "INTERVAL '1 minute'";
 
 /**
- * Tells what waits here, and hears what waits anywhere; what is known already is not sent again. What waits still after
- * an answer was no good waits for the next one.
+ * Publishes the calls that wait on this server, and returns those that wait on any server without the approvals that
+ * this server already has. A call that still waits after an answer was rejected waits for the next answer.
  */
 const SYNC_SQL = `WITH here AS (SELECT id, approval FROM jsonb_to_recordset($2::jsonb) AS one (id TEXT, approval TEXT)),
   told AS (
@@ -37,7 +37,7 @@ const SYNC_SQL = `WITH here AS (SELECT id, approval FROM jsonb_to_recordset($2::
   FROM owlclaw_approvals WHERE until > now()`;
 const ANSWER_SQL = `UPDATE owlclaw_approvals SET answer = $2
   WHERE id = $1 AND answer IS NULL AND until > now() RETURNING id`;
-/** An answer that nobody has heard is taken back; one that was heard stays. */
+/** Withdraws an answer that the other server has not processed. A processed answer stays. */
 const WITHDRAW_SQL = "DELETE FROM owlclaw_approvals WHERE id = $1 AND is_done IS NULL RETURNING id";
 
 const rowSchema = z.object({
@@ -50,7 +50,7 @@ const rowSchema = z.object({
 
 export type ApprovalRow = z.output<typeof rowSchema>;
 
-/** What waits on servers that have a database in common: a row for each call, with the answer beside it. */
+/** The calls that wait on servers that share a database: a row for each call, with its answer. */
 export class PostgresApprovals {
   readonly #database: Database;
 
@@ -72,7 +72,7 @@ export class PostgresApprovals {
     return rows.map((row) => rowSchema.parse(row));
   }
 
-  /** Says whether nobody has answered before. */
+  /** Returns false when the call has an answer already, or does not wait any more. */
   async answer(id: string, answer: string): Promise<boolean> {
     return (await this.#database.query(ANSWER_SQL, [id, answer])).length > 0;
   }
@@ -84,7 +84,7 @@ export class PostgresApprovals {
     ]);
   }
 
-  /** Whether the server where it waits has done as it was told; nothing as long as it has not heard of it. */
+  /** Whether the server where the call waits has applied the answer; `undefined` until it has processed it. */
   async isDone(id: string): Promise<boolean | undefined> {
     const [row] = await this.#database.query("SELECT is_done FROM owlclaw_approvals WHERE id = $1", [id]);
     const { is_done: isDone } = z.object({ is_done: z.boolean().nullable() }).parse(row ?? { is_done: false });

@@ -7,12 +7,12 @@ import type { Approval, Approvals } from "./approvals.ts";
 import type { ApprovalRow, PostgresApprovals } from "./postgres-approvals.ts";
 
 export interface SharedApprovalsOptions {
-  /** What waits here. It stays the one that lets calls run. */
+  /** The calls that wait on this server, which alone decides whether they run. */
   readonly approvals: Approvals;
   readonly store: PostgresApprovals;
-  /** Servers that share it believe each other's operators; a row that somebody else wrote approves nothing. */
+  /** Servers that share this key trust each other's operators. An answer from any other writer approves nothing. */
   readonly clusterKey: string;
-  /** JSON of arguments, bounded and without secrets. */
+  /** The arguments as JSON, bounded and without secrets. */
   readonly shownArgs: (args: unknown) => string;
   readonly logger: Logger;
 }
@@ -28,7 +28,7 @@ const answerSchema = z.object({
   mac: z.string(),
 });
 
-/** What waits on any of the servers is seen and decided on all of them; each decides for its own calls what is done. */
+/** Shows the waiting calls of all servers on each of them. The server where a call waits applies the decision. */
 export class SharedApprovals implements ApprovalService {
   readonly #options: SharedApprovalsOptions;
   readonly #server = randomBytes(9).toString("base64url");
@@ -52,7 +52,7 @@ export class SharedApprovals implements ApprovalService {
   }
 
   async list(): Promise<readonly Approval[]> {
-    // One that is under way may have asked too early.
+    // A sync in progress may have started too early.
     await this.#looking;
     await this.#look();
     return this.known();
@@ -75,7 +75,7 @@ export class SharedApprovals implements ApprovalService {
   async close(): Promise<void> {
     clearInterval(this.#timer);
     await this.#looking;
-    // What it leaves behind is gone in seconds anyway.
+    // Rows that remain expire within seconds.
     await this.#options.store.leave(this.#server).catch(() => undefined);
     await this.#options.store.close();
   }
@@ -125,7 +125,7 @@ export class SharedApprovals implements ApprovalService {
     if (known?.id === id) others.set(id, known);
   }
 
-  /** Nobody approves a call of their own, on whichever server they say so. */
+  /** Applies an answer to a call that waits here. Operators cannot decide calls of their own, on any server. */
   async #obey({ id, answer: text, is_done: isDone }: ApprovalRow): Promise<void> {
     if (text === null || isDone !== null) return;
     const { approvals, store, logger } = this.#options;

@@ -11,12 +11,15 @@ export interface Bounds {
 const MAX_DEPTH = 12;
 const MAX_ITEMS = 100;
 const MAX_KEY_CHARS = 128;
-/** A secret that the cut goes through must still be seen whole. */
+/** Read beyond the cut, so that a secret at the cut is still redacted as a whole. */
 const OVERLAP_CHARS = 512;
-/** What a number, a bracket or a comma takes. */
+/** The length that a number, a bracket or a comma counts as. */
 const SMALL_VALUE_CHARS = 8;
 
-/** JSON of a value without its secrets, never much longer than the bounds: each field is cut for itself, so that the whole still parses. */
+/**
+ * JSON of a value without its secrets, not much longer than the bounds: each field is cut separately, so that the
+ * result still parses.
+ */
 export function toBoundedJson(value: unknown, redactor: Redactor, bounds: Bounds): string {
   try {
     if (isHarmless(value, redactor, bounds.maxTextChars)) {
@@ -25,7 +28,7 @@ export function toBoundedJson(value: unknown, redactor: Redactor, bounds: Bounds
     }
     return JSON.stringify(new Bounding(redactor, bounds).copy(value, 0)) ?? "null";
   } catch {
-    // A getter that throws, a revoked proxy: what cannot be read cannot be kept.
+    // A getter threw, or a proxy is revoked: the value cannot be read.
     return '"[unreadable]"';
   }
 }
@@ -117,7 +120,7 @@ class Bounding {
       this.#charsLeft -= REDACTED.length;
       return REDACTED;
     }
-    // Pictures and sounds: their bytes say nothing to a reader.
+    // Images and audio: their bytes are of no use to a reader.
     if (typeof field === "string" && (name === "data" || name === "blob") && "mimeType" in place.parent) {
       this.#charsLeft -= SMALL_VALUE_CHARS;
       return `[base64, ${field.length} characters]`;

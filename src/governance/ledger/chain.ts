@@ -4,10 +4,10 @@ import type { LedgerKeys } from "./keys.ts";
 import type { LedgerHead } from "./ledger.ts";
 import { type Draft, systemDraft, type Value } from "./row.ts";
 
-/** What stands before the first row. */
+/** The head of an empty ledger. */
 export const GENESIS: LedgerHead = { seq: 0, hash: "0".repeat(64) };
 
-/** A draft that has its place in the chain. */
+/** A draft with its number and hash in the chain. */
 export interface ChainedRow {
   readonly seq: number;
   readonly draft: Draft;
@@ -16,7 +16,7 @@ export interface ChainedRow {
 
 export interface ChainedBatch {
   readonly rows: readonly ChainedRow[];
-  /** The place of each draft, in their order. */
+  /** The row number of each draft, in their order. */
   readonly seqs: readonly number[];
   readonly checkpoints: readonly Checkpoint[];
   readonly head: LedgerHead;
@@ -34,7 +34,7 @@ export function encodeRow(seq: number, draft: readonly Value[]): string {
   return JSON.stringify([seq, ...draft]);
 }
 
-/** HMAC-SHA256 over the hash before and the row, so that nobody without the key can make a row that fits. */
+/** HMAC-SHA256 over the previous hash and the row: without the key, no valid row can be made. */
 export function linkHash(key: KeyObject, previousHash: string, encodedRow: string): string {
   return macOf(key).of(previousHash, "\n", encodedRow);
 }
@@ -47,7 +47,7 @@ function macOf(key: KeyObject): ChainMac {
   return mac;
 }
 
-/** Puts drafts behind the head, with a checkpoint wherever one is due. */
+/** Appends drafts to the head, with a checkpoint wherever one is due. */
 export function chainDrafts(head: LedgerHead, drafts: readonly Draft[], options: ChainOptions): ChainedBatch {
   const rows: ChainedRow[] = [];
   const seqs: number[] = [];
@@ -83,7 +83,7 @@ export function chainCheckpoint(head: LedgerHead, { keys, now }: ChainOptions): 
 
 const BLOCK_BYTES = 64;
 const DIGEST_BYTES = 32;
-/** In UTF-8 a character of a JavaScript string takes at most three. */
+/** A code unit of a JavaScript string takes at most three bytes in UTF-8. */
 const BYTES_PER_CHAR = 3;
 
 /**
@@ -91,9 +91,9 @@ const BYTES_PER_CHAR = 3;
  * three times as much as hashing a row.
  */
 export class ChainMac {
-  /** The key for the first digest, and room for the text behind it. */
+  /** The key block of the first digest, followed by space for the text. */
   #inner: Buffer;
-  /** The key for the second, and behind it what the first one gave. */
+  /** The key block of the second digest, followed by the result of the first. */
   readonly #outer: Buffer = Buffer.alloc(BLOCK_BYTES + DIGEST_BYTES, 0x5c);
 
   constructor(key: KeyObject) {
@@ -106,14 +106,14 @@ export class ChainMac {
     }
   }
 
-  /** Of the texts one behind the other, in hexadecimal. */
+  /** The MAC of the concatenated texts, in hexadecimal. */
   of(...texts: readonly string[]): string {
     let end = BLOCK_BYTES;
     for (const text of texts) {
       this.#makeRoom(end + text.length * BYTES_PER_CHAR);
       end += this.#inner.write(text, end, "utf8");
     }
-    // A text of digits is made faster than a buffer.
+    // A hexadecimal string is created faster than a buffer.
     const first = hash("sha256", this.#inner.subarray(0, end), "hex");
     this.#outer.write(first, BLOCK_BYTES, "hex");
     return hash("sha256", this.#outer, "hex");

@@ -7,7 +7,7 @@ import type { LedgerStore } from "./store.ts";
 
 interface Signed {
   readonly time: number;
-  /** Which key signed. */
+  /** The id of the key that signed. */
   readonly key: string;
   readonly signature: string;
 }
@@ -17,10 +17,10 @@ export interface Checkpoint extends LedgerHead, Signed {}
 
 /** A signed statement: these rows were removed on purpose. */
 export interface Cut extends Signed {
-  /** The rows that are gone, first and last. */
+  /** The first and the last row that were removed. */
   readonly from: number;
   readonly to: number;
-  /** Hash of the last row that is gone: the chain goes on from it. */
+  /** Hash of the last removed row: the chain continues from it. */
   readonly hash: string;
   /** Rows older than this were removed. */
   readonly before: number;
@@ -36,7 +36,7 @@ export function signCut(keys: LedgerKeys, statement: Omit<Cut, "key" | "signatur
   return { ...fields, signature: signText(keys, cutText(fields)) };
 }
 
-/** The statement in a checkpoint row, or nothing when it is not one that these keys signed. */
+/** The statement in a checkpoint row; `undefined` when it was not signed by these keys. */
 export function readCheckpoint(keys: LedgerKeys, text: string): Checkpoint | undefined {
   const { number, string } = fieldsOf(text);
   const fields = { seq: number("seq"), hash: string("hash"), time: number("time"), key: string("key") };
@@ -52,7 +52,7 @@ export function readCut(keys: LedgerKeys, text: string): Cut | undefined {
   return isSigned(keys, cutText(fields), signature) ? { ...fields, signature } : undefined;
 }
 
-/** How a head is written down: `1234:9f86d081…`. */
+/** A head as text: `1234:9f86d081…`. */
 export function formatHead(head: LedgerHead): string {
   return `${head.seq}:${head.hash}`;
 }
@@ -84,7 +84,7 @@ interface Fields {
   readonly string: (name: string) => string;
 }
 
-/** What is not there reads as nothing: the signature then does not fit. */
+/** Missing fields are read as NaN or an empty text: the signature then does not match. */
 function fieldsOf(text: string): Fields {
   const parsed = parse(text);
   const field = (name: string): unknown =>
@@ -105,7 +105,7 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // Not JSON, so no statement: the caller says what that means.
+    // Not JSON, so not a statement: the caller decides what that means.
     return undefined;
   }
 }
@@ -116,12 +116,12 @@ const CHECK_EVERY_MS = 3_600_000;
 export interface RetentionOptions {
   readonly store: Pick<LedgerStore, "cut">;
   readonly retentionDays: number;
-  /** Rows from this time on stay: what an operator has not acknowledged is not removed. */
+  /** Rows from this time on are kept: a loss that no operator has acknowledged is not removed. */
   readonly keepFromMs: () => number | undefined;
   readonly logger: Logger;
 }
 
-/** Removes old rows, now and every hour, a few at a time so that calls do not wait behind it. */
+/** Removes old rows, now and every hour, in small batches, so that calls do not wait for it. */
 export class Retention {
   readonly #options: RetentionOptions;
   readonly #timer: NodeJS.Timeout;

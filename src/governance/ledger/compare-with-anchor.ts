@@ -17,8 +17,8 @@ export interface AnchoredParts {
 }
 
 /**
- * Compares the ledger with the newest signed head, and records a loss where it does not have that row. The anchor is
- * read first: other processes move it after they have written. Gives the head of the ledger.
+ * Compares the ledger with the newest signed head, and records a loss when the ledger does not have that row. The
+ * anchor is read first: other processes move it after they have written. Returns the head of the ledger.
  */
 export async function compareWithAnchor(parts: AnchoredParts): Promise<LedgerHead> {
   const { store, anchor } = parts;
@@ -29,7 +29,7 @@ export async function compareWithAnchor(parts: AnchoredParts): Promise<LedgerHea
   return isLost ? recordLoss(parts, known, head) : head;
 }
 
-/** The ledger continues from what is there, with a row that says what was lost. */
+/** The ledger continues from the rows that it has, with a row that records what was lost. */
 async function recordLoss(parts: AnchoredParts, known: Checkpoint, found: LedgerHead): Promise<LedgerHead> {
   const { store, anchor, openLoss, logger, alerts } = parts;
   const { seq, hash, time } = known;

@@ -13,7 +13,7 @@ export interface ExportOptions {
 const PAGE_ROWS = 500;
 const EXPORT_COLUMNS = [...COLUMNS, "hash"] as const;
 
-/** The rows as text, oldest first, a page at a time: memory stays flat however long the ledger is. */
+/** The rows as text, oldest first, a page at a time: memory use does not depend on the length of the ledger. */
 export async function* exportRows(
   reader: Pick<LedgerReader, "list">,
   { format, filter }: ExportOptions,
@@ -29,7 +29,7 @@ export async function* exportRows(
   }
 }
 
-/** A row for readers: times as text, and what is JSON inside as JSON. */
+/** A row for people: times as text, and the JSON columns parsed. */
 export function toReadable(row: LedgerRow): Record<string, unknown> {
   return {
     ...row,
@@ -46,7 +46,7 @@ export function isoTime(timeMs: number): string {
 }
 
 function toJsonLine(row: LedgerRow): string {
-  // Escaped where a terminal would obey them; JSON has the same value then.
+  // Escapes control characters, which a terminal would interpret. The value of the JSON stays the same.
   return `${withoutControls(JSON.stringify(toReadable(row)))}\n`;
 }
 
@@ -58,8 +58,8 @@ function toCsvLine(row: LedgerRow): string {
 function toCell(value: string | number | null): string {
   if (value === null) return "";
   if (typeof value === "number") return String(value);
-  // A spreadsheet would run what begins like a formula.
-  // Control characters, which a terminal would obey, are escaped as in JSON.
+  // A spreadsheet would run a cell that begins like a formula. Control characters, which a terminal would interpret,
+  // are escaped as in JSON.
   const shown = value.replaceAll(/[^\t\n]+/g, withoutControls);
   const harmless = /^[=+\-@\t\r\n]/.test(shown) ? `'${shown}` : shown;
   return /[",\r\n]/.test(harmless) ? `"${harmless.replaceAll('"', '""')}"` : harmless;

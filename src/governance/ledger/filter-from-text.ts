@@ -1,7 +1,7 @@
 import { OwlError } from "../../errors/owl-error.ts";
 import { DECISIONS, type LedgerFilter, OUTCOMES, ROW_KINDS } from "./query.ts";
 
-/** A filter as a person writes it: flags of a command, or the query of an address. */
+/** A filter as a person writes it: flags of a command, or the query of a URL. */
 export interface FilterText {
   readonly client?: string | undefined;
   readonly label?: string | undefined;
@@ -38,7 +38,7 @@ const UNIT_MS: Readonly<Record<string, number>> = {
   w: 604_800_000,
 };
 
-/** Throws `invalid_params` that names the part which is wrong, and what it may be. */
+/** @throws OwlError `invalid_params` that names the wrong part, and what it may be. */
 export function filterFromText(text: FilterText, now: number): LedgerFilter {
   const { client, label, tool, rule, trace, sandbox } = text;
   return {

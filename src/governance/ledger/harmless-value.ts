@@ -2,10 +2,13 @@ import { isSecretField, type Redactor } from "../../telemetry/redact.ts";
 
 const MAX_DEPTH = 12;
 const MAX_ITEMS = 100;
-/** What a number, a bracket or a comma takes. */
+/** The length that a number, a bracket or a comma counts as. */
 const SMALL_VALUE_CHARS = 8;
 
-/** Short, plain and without a key that names a secret, as most values are: then it need not be copied piece by piece. */
+/**
+ * Whether a value is short, plain and without a key that names a secret, as most are: then it need not be copied piece
+ * by piece.
+ */
 export function isHarmless(value: unknown, redactor: Redactor, maxChars: number): boolean {
   return new Inspection(redactor, maxChars).passes(value, 0);
 }
@@ -40,7 +43,7 @@ class Inspection {
     return this.#charsLeft >= 0;
   }
 
-  /** What would be written otherwise than it is read is for the slow way. */
+  /** A value with `toJSON` is serialized differently from what its fields hold, so it does not pass. */
   #passesWhole(value: object, depth: number): boolean {
     if (depth >= MAX_DEPTH || "toJSON" in value || !this.#hasRoom(SMALL_VALUE_CHARS)) return false;
     return Array.isArray(value) ? this.#passesList(value, depth) : this.#passesFields(value, depth);
@@ -63,7 +66,7 @@ class Inspection {
   }
 }
 
-/** Bytes of a picture or a file, which are written down as their digest. */
+/** Base64 data of an image or a file: the record has only its length. */
 function holdsBytes(value: object): boolean {
   return "mimeType" in value && ("data" in value || "blob" in value);
 }

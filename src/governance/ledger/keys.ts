@@ -11,10 +11,10 @@ import { chmodSync, existsSync, linkSync, mkdirSync, readFileSync, rmSync, statS
 import { join } from "node:path";
 import { OwlError } from "../../errors/owl-error.ts";
 
-/** What makes the chain and signs its heads. */
+/** The keys that link the chain and sign its heads. */
 export interface LedgerKeys {
   readonly chainKey: KeyObject;
-  /** Names the chain key without giving it away. */
+  /** Identifies the chain key without revealing it. */
   readonly chainKeyId: string;
   readonly signingKey: KeyObject;
   readonly publicKey: KeyObject;
@@ -23,16 +23,16 @@ export interface LedgerKeys {
 
 const CHAIN_FILE = "ledger-chain.key";
 const SIGNING_FILE = "ledger-signing.pem";
-/** For auditors: checks signatures, makes none. */
+/** For auditors: verifies signatures, and cannot make any. */
 const PUBLIC_FILE = "ledger-signing.pub.pem";
 
 export interface KeyOptions {
   readonly folder: string;
-  /** Whether missing keys are made. Never for a ledger that has rows: they would not fit. */
+  /** Whether missing keys are created. Never for a ledger that has rows: new keys would not match them. */
   readonly create: boolean;
 }
 
-/** Reads the keys. Several processes may come first at the same time: one of them makes the keys, all use those. */
+/** Reads the keys. When several processes start at the same time, one of them creates the keys and all use these. */
 export function loadLedgerKeys({ folder, create }: KeyOptions): LedgerKeys {
   if (create) mkdirSync(folder, { recursive: true, mode: 0o700 });
   const chain = readOrMake(join(folder, CHAIN_FILE), create, () => `${randomBytes(32).toString("hex")}\n`);
@@ -61,7 +61,7 @@ function readSigningKey(path: string, pem: string): KeyObject {
     const key = createPrivateKey(pem);
     if (key.asymmetricKeyType === "ed25519") return key;
   } catch {
-    // Said below: the parser's own message may quote the key.
+    // Reported below: the parser's own message may quote the key.
   }
   throw unusable(path, "it is no Ed25519 private key in PEM");
 }
@@ -71,12 +71,12 @@ function readOrMake(path: string, create: boolean, make: () => string): string {
     if (!create) throw unusable(path, "it is not there");
     makeOnce(path, make());
   }
-  // The public key may be read by all.
+  // The public key is not secret.
   if (!path.endsWith(PUBLIC_FILE) && (statSync(path).mode & 0o077) !== 0) chmodSync(path, 0o600);
   return readFileSync(path, "utf8");
 }
 
-/** A link fails where the name is taken, so that the file is never seen half written nor replaced. */
+/** A hard link fails when the name exists, so that the file is never seen half written and never replaced. */
 function makeOnce(path: string, text: string): void {
   const draft = `${path}.${randomBytes(6).toString("hex")}`;
   writeFileSync(draft, text, { mode: 0o600, flag: "wx", flush: true });

@@ -5,7 +5,7 @@ import type { Finding } from "../../telemetry/health.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 
 const HOUR_MS = 3_600_000;
-/** A server that has just started has other things to do. */
+/** The delay of the first check: a server that has just started has other work. */
 const FIRST_MS = 60_000;
 
 export interface LedgerCheckOptions {
@@ -14,7 +14,7 @@ export interface LedgerCheckOptions {
   readonly logger: Logger;
 }
 
-/** Verifies the whole ledger again and again, beside the calls, and remembers what came of it. */
+/** Verifies the whole ledger periodically, in parallel with calls, and keeps the result. */
 export class LedgerCheck {
   readonly #options: LedgerCheckOptions;
   #finding: Finding = { status: "ok", message: "the ledger has not been verified since the start" };
@@ -48,7 +48,7 @@ export class LedgerCheck {
     this.#timer = setTimeout(() => this.#due(afterMs - waitMs), waitMs).unref();
   }
 
-  /** A year is longer than a timer can wait at once. */
+  /** Long waits are split: a timer cannot wait for a year. */
   #due(leftMs: number): void {
     if (leftMs > 0) this.#plan(leftMs);
     else void this.#verify().finally(() => this.#plan(this.#everyMs));
@@ -69,7 +69,7 @@ export class LedgerCheck {
           };
     } catch (error) {
       if (this.#isClosed) return;
-      // That the store cannot be read is told by its own check.
+      // The store's own health check reports that it cannot be read.
       logger.warning("the ledger could not be verified", { error });
     }
   }

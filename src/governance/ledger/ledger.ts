@@ -4,7 +4,7 @@ import type { CallId, LedgerReader, Settlement } from "./store.ts";
 import { type Redactor, hiding, withoutTexts } from "../../telemetry/redact.ts";
 import { type Bounds, toBoundedJson } from "./bounded-json.ts";
 
-/** What was called. `task`: a word to a task that runs. `admin`: an operator's own act, such as an approval. */
+/** What was called. `task`: a message to a running task. `admin`: an action of an operator, such as an approval. */
 export type LedgerKind = "tool" | "resource" | "prompt" | "completion" | "list" | "task" | "admin";
 
 /** `unknown`: the server ended before the call did. */
@@ -12,12 +12,15 @@ export type LedgerOutcome = "ok" | "refused" | "failed" | "cancelled" | "timeout
 
 export type LedgerDecision = "allow" | "deny";
 
-/** What the pipeline knows of one finished or refused call. Arguments and result are redacted and bounded on their way in. */
+/**
+ * What the pipeline knows of one finished or refused call. Arguments and result are redacted and bounded when they are
+ * written.
+ */
 export interface LedgerEntry {
-  /** When the call came in, in milliseconds since the epoch. */
+  /** When the call arrived, in milliseconds since the epoch. */
   readonly time: number;
   readonly principal: string;
-  /** What the client calls itself; no proof of anything. */
+  /** The name that the client gives itself; it does not prove an identity. */
   readonly label: string | undefined;
   readonly transport: string;
   readonly kind: LedgerKind;
@@ -38,28 +41,28 @@ export interface LedgerEntry {
   readonly traceId: string;
   readonly sandbox: string | undefined;
   readonly flags: readonly string[];
-  /** How many calls it stands for: none, where a call has a row already. Default 1. */
+  /** How many calls the row counts as: 0 when the call has a row already. Default 1. */
   readonly count?: number;
-  /** Texts that are taken out wherever they stand: ids that open something. */
+  /** Texts that are removed wherever they occur: ids that give access. */
   readonly secrets?: readonly string[] | undefined;
 }
 
-/** A point of the chain that can be published and held against the ledger later. */
+/** A point of the chain that can be published and compared with the ledger later. */
 export interface LedgerHead {
   readonly seq: number;
   /** Hexadecimal. */
   readonly hash: string;
 }
 
-/** In the second row of a call, when its first one was written before its work was over. */
+/** Marks the second row of a call whose first row was written before its work had ended. */
 export const RAN_ON_FLAG = "ran_on";
 
 /** The row of a call that has begun, in case its process dies before the call ends. */
 export interface Beginning {
   readonly draft: Draft;
-  /** As in the draft, for the row. */
+  /** The arguments as in the draft, reused for the final row. */
   readonly argsText: string;
-  /** What was taken out of the arguments. */
+  /** Texts that were removed from the arguments. */
   readonly secrets: readonly string[] | undefined;
 }
 
@@ -68,47 +71,51 @@ export interface CallEnd {
   readonly call: CallId;
   readonly costMicros: number;
   readonly beginning?: Beginning | undefined;
-  /** The work of the call goes on: it keeps what it holds, and this is its row if the process dies. */
+  /** Set when the work of the call continues: the call keeps what it holds, and gets this row if the process dies. */
   readonly goesOnAs?: LedgerEntry;
 }
 
 /** The record of every call. */
 export interface Ledger {
-  /** Of the entry of a call that begins, bounded and redacted. */
+  /** The row of a call that begins, bounded and redacted. */
   beginning(entry: LedgerEntry): Beginning;
   /**
-   * Resolves when the entry is on disk, and with `end` what the call held is released and its cost booked: one transaction.
-   * Rejects with `store_unavailable` when it cannot be made durable; the end of a call is written when that works again,
-   * or by the next start. A refusal that repeats an earlier one resolves with the row that counts it.
+   * Resolves when the entry is on disk. With `end`, the same transaction releases what the call held and books its
+   * cost. Rejects with `store_unavailable` when the entry cannot be made durable; the end of a call is then written
+   * when the store works again, or by the next start. A refusal that repeats an earlier one is counted, and resolves
+   * with the row of the first.
    */
   append(entry: LedgerEntry, end?: CallEnd): Promise<Recorded>;
-  /** The same without a row, for what a call holds that has not run. */
+  /** The same without a row, to release what a call holds that has not run. */
   settle(settlement: Settlement): Promise<Recorded>;
-  /** Settles the calls of processes that died. Says how many have ended; 0 where the store does not answer. */
+  /** Settles the calls of processes that died. Returns how many; 0 when the store does not answer. */
   recover(): Promise<number>;
   /** Whether the last attempt to write worked; for health checks. */
   readonly isHealthy: boolean;
   /** Rows were lost, and no operator has acknowledged it. */
   readonly hasOpenLoss: boolean;
-  /** Lists, statistics, verification. They run beside the writes and hold up neither them nor the server's loop. */
+  /** Lists, statistics, verification. They run in parallel with writes, and block neither these nor the event loop. */
   readonly reader: LedgerReader;
   /** Writes what is pending, closes counted refusals, signs the head. May be called twice. */
   close(): Promise<void>;
 }
 
-/** Of arguments and of results. */
+/** The bounds of arguments and of results. */
 const BOUNDS: Bounds = { maxChars: 8000, maxTextChars: 4000 };
 const MAX_NAME_CHARS = 512;
 const MAX_FLAGS = 20;
 const NO_ARGS = "{}";
 
-/** A row that stands for several calls. */
+/** A row that counts several calls. */
 export interface CountedRow {
   readonly kind: "refusals";
   readonly count: number;
 }
 
-/** The entry as a row: bounded, redacted, and with nothing in it that a database would refuse, since one such row would fail its whole batch. */
+/**
+ * The entry as a row: bounded, redacted, and without characters that a database rejects, since one such row would fail
+ * its whole batch.
+ */
 export function draftFromEntry(
   entry: LedgerEntry,
   redactor: Redactor,
@@ -148,7 +155,7 @@ const TRACE_ID = /^[0-9a-f]{32}$/;
 const MAX_REMEMBERED_NAMES = 1000;
 const remembered = new WeakMap<Redactor, Map<string, string>>();
 
-/** Names of tools, rules and clients come again and again. */
+/** Cached, since the names of tools, rules and clients repeat. */
 function cleanName(text: string, redactor: Redactor): string {
   const names = namesOf(redactor);
   const known = names.get(text);
@@ -173,7 +180,7 @@ function integer(value: number): number {
 
 const UNFIT = /[\0\ud800-\udfff]/;
 
-/** Half a character would come back changed, and a zero ends a text in some databases. */
+/** A lone surrogate would be read back changed, and a NUL ends a text in some databases. */
 function plainText(text: string): string {
   if (!UNFIT.test(text)) return text;
   return text.replace(/[\0\p{Surrogate}]/gu, "\ufffd");

@@ -6,13 +6,13 @@ import { type Draft, systemDraft } from "./row.ts";
 
 const headSchema = z.strictObject({ seq: z.int().nonnegative(), hash: z.string() });
 
-/** What the row of a loss says. The chain authenticates it, as it does every row. */
+/** The content of a loss row. The chain authenticates it, as it does every row. */
 const lossSchema = z.strictObject({
   /** The newest signed head that this server knew. */
   known: headSchema,
   /** Where the ledger ended when the server started. */
   found: headSchema,
-  /** When the known head was signed: rows up to then were there. */
+  /** When the known head was signed: the rows up to it existed then. */
   signedAt: z.number(),
 });
 
@@ -26,7 +26,7 @@ const acknowledgementSchema = z.strictObject({
 
 export type Acknowledgement = z.infer<typeof acknowledgementSchema>;
 
-/** The row after which a ledger continues that has lost rows. */
+/** The row with which a ledger continues after it has lost rows. */
 export function lossDraft(loss: Loss): Draft {
   return systemDraft("loss", Date.now(), loss);
 }
@@ -58,8 +58,8 @@ const markSchema = z.strictObject({ seq: z.int().positive(), time: z.number() })
 type Mark = z.infer<typeof markSchema>;
 
 /**
- * The newest loss that nobody has acknowledged, in the folder of the keys: whoever restores an old ledger over this one
- * does not restore that folder. Verification reads the rows of the chain and not this file.
+ * The newest loss that no operator has acknowledged, stored in the folder of the keys: restoring an old ledger over
+ * this one does not restore that folder. Verification reads the rows of the chain and not this file.
  */
 export class OpenLoss {
   readonly #path: string;
@@ -70,7 +70,7 @@ export class OpenLoss {
 
   read(): Mark | undefined {
     if (!existsSync(this.#path)) return undefined;
-    // A file that cannot be read is a loss all the same: only an acknowledgement removes it.
+    // A file that cannot be read also counts as a loss: only an acknowledgement removes it.
     return markSchema.safeParse(parsed(readFileSync(this.#path, "utf8"))).data ?? { seq: 1, time: 0 };
   }
 
@@ -89,7 +89,7 @@ function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // The schema refuses it.
+    // The schema rejects it.
     return undefined;
   }
 }

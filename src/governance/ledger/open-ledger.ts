@@ -21,9 +21,9 @@ export interface OpenLedgerOptions {
   readonly logger: Logger;
   /** Default: those of the configuration. */
   readonly alerts?: Alerts;
-  /** Whose rows are about to come. */
+  /** The calls in flight, whose rows are about to be written. */
   readonly inFlight?: CallsInFlight;
-  /** Closes with the ledger. */
+  /** Closed with the ledger. */
   readonly opened: { readonly store: SettlingStore; readonly keys: LedgerKeys };
 }
 
@@ -31,10 +31,10 @@ export interface OpenLedgerOptions {
 const REFUSAL_WINDOW_MS = 60_000;
 const REFUSAL_FLUSH_MS = 5000;
 const RETRY_MS = 3000;
-/** How often it is looked whether a neighbour was killed. */
+/** How often the server checks for processes that were killed. */
 const RECOVER_MS = 5000;
 
-/** Opens the ledger, and makes it when there is none. Rejects when nothing could be recorded. */
+/** Opens the ledger, and creates it when there is none. Rejects when nothing could be recorded. */
 export async function openLedger(options: OpenLedgerOptions): Promise<Ledger> {
   const { config, logger, opened } = options;
   const { store, keys } = opened;
@@ -55,7 +55,7 @@ export async function openLedger(options: OpenLedgerOptions): Promise<Ledger> {
   return ledger;
 }
 
-/** `seq` is no part of a draft. */
+/** A draft has no `seq`. */
 const ARGS_AT = COLUMNS.indexOf("args") - 1;
 
 interface Parts {
@@ -78,7 +78,7 @@ class StoredLedger implements Ledger {
   #sealTimer: NodeJS.Timeout | undefined;
   #retryTimer: NodeJS.Timeout | undefined;
   #recoverTimer: NodeJS.Timeout | undefined;
-  /** What is written beside the queue. */
+  /** A write outside the queue that is in progress. */
   #aside: Promise<void> | undefined;
   #recovering: Promise<number> | undefined;
   #isHealthy = true;
@@ -139,7 +139,7 @@ class StoredLedger implements Ledger {
 
   async #end(entry: LedgerEntry, { call, costMicros, beginning, goesOnAs }: CallEnd): Promise<Recorded> {
     const { redactor } = this.#parts;
-    // Arguments are written once, unless the result has shown a secret that may stand in them.
+    // The arguments are serialized once, unless the result has revealed a secret that they may contain.
     const isSame = entry.secrets?.join() === beginning?.secrets?.join();
     const recorded = await this.#queue.settle({
       call,
@@ -148,7 +148,8 @@ class StoredLedger implements Ledger {
       goesOnAs: goesOnAs === undefined ? undefined : draftFromEntry(goesOnAs, redactor),
     });
     if (recorded.seq !== 0) return recorded;
-    // Another server took this one for dead: the call has a row with the outcome `unknown` and has cost what was reserved.
+    // Another server has treated this one as dead: the call has a row with the outcome `unknown`, and has cost what was
+    // reserved.
     const late = { ...entry, costMicros: 0, count: 0, flags: [...entry.flags, RAN_ON_FLAG] };
     return this.#queue.settle({ draft: draftFromEntry(late, redactor) });
   }
@@ -178,13 +179,15 @@ class StoredLedger implements Ledger {
     await alerts.close();
   }
 
-  /** A store takes one write at a time: what one could not keep, the next must not sign. */
+  /** A store takes one write at a time: a write must not sign what an earlier one failed to store. */
   async #writeAside(write: () => Promise<void>): Promise<void> {
     await this.#queue.drained();
     await (this.#aside ??= write().finally(() => (this.#aside = undefined)));
   }
 
-  /** Whoever is told that nothing can be recorded sends no calls: this server finds out by itself when it can. */
+  /**
+   * Clients may stop sending calls while nothing can be recorded, so the server itself retries until a write succeeds.
+   */
   #retryLater(): void {
     clearTimeout(this.#retryTimer);
     this.#retryTimer = setTimeout(() => void this.#retry(), RETRY_MS).unref();
@@ -201,7 +204,7 @@ class StoredLedger implements Ledger {
       this.#onWritten(await this.#parts.store.append([]));
       await this.#queue.payOff();
     } catch {
-      // As it was told; it is tried again.
+      // Already reported; the write is tried again.
     }
   }
 
@@ -221,7 +224,7 @@ class StoredLedger implements Ledger {
     }
   }
 
-  /** Signs the head, unless it is a signature itself: a server that nobody calls writes nothing. */
+  /** Signs the head, unless it is a signature itself: a server without calls writes nothing. */
   async #seal(): Promise<void> {
     const { store, logger } = this.#parts;
     try {
@@ -256,7 +259,7 @@ class StoredLedger implements Ledger {
 
   #onFailed(error: OwlError): void {
     const { logger, alerts } = this.#parts;
-    // Told once, not for every call that is refused because of it.
+    // Reported once, not for every call that is refused because of it.
     if (!this.#isHealthy) return;
     this.#isHealthy = false;
     if (this.#closing === undefined) this.#retryLater();
@@ -282,7 +285,7 @@ class StoredLedger implements Ledger {
   }
 }
 
-/** Verification also holds the ledger against the newest head that was kept. Closing is for the ledger alone. */
+/** Verification also compares the ledger with the newest head in the key folder. Only the ledger closes the store. */
 function readerOf({ store, anchor }: Parts): LedgerReader {
   return {
     head: () => store.head(),

@@ -27,7 +27,7 @@ export async function openStore(place: LedgerLocation): Promise<OpenStore> {
   const keyFolder = keyFolderOf(place);
   const path = sqlitePath(dataFolder);
   const isShared = config.store.url !== "";
-  // New keys fit no rows that are there already.
+  // New keys would not match the rows that a ledger already has.
   const keys = loadLedgerKeys({ folder: keyFolder, create: isShared || !existsSync(path) });
   const store = isShared
     ? await (
@@ -43,7 +43,7 @@ export async function openStore(place: LedgerLocation): Promise<OpenStore> {
   }
 }
 
-/** For commands: looks into a ledger, makes and changes nothing, and needs the keys only to verify. */
+/** For commands: reads a ledger, creates and changes nothing, and needs the keys only to verify. */
 export async function openReader(place: LedgerLocation): Promise<LedgerReader> {
   const { config, dataFolder } = place;
   const loadKeys = (): LedgerKeys => loadLedgerKeys({ folder: keyFolderOf(place), create: false });

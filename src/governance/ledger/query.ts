@@ -29,11 +29,11 @@ export const OUTCOMES = [
 
 export const DECISIONS = ["allow", "deny"] as const satisfies readonly LedgerDecision[];
 
-/** All that is given must hold. Without `kind`, rows that the ledger wrote about itself are left out. */
+/** A row must match every field that is set. Without `kind`, the kinds `checkpoint` and `cut` are left out. */
 export interface LedgerFilter {
   readonly principal?: string;
   readonly label?: string;
-  /** A tool's native name or a URI; `*` and `?` stand for anything. */
+  /** A tool's native name or a URI; `*` and `?` are wildcards. */
   readonly name?: string;
   readonly kind?: RowKind;
   readonly decision?: LedgerDecision;
@@ -41,19 +41,19 @@ export interface LedgerFilter {
   readonly rule?: string;
   readonly traceId?: string;
   readonly sandbox?: string;
-  /** Milliseconds since the epoch; `toMs` itself is outside. */
+  /** Milliseconds since the epoch; `toMs` is exclusive. */
   readonly fromMs?: number;
   readonly toMs?: number;
-  /** Stands anywhere in who called, what, with what, and what came of it; in capitals or not. Every row is read for it. */
+  /** Occurs in the principal, name, rule, arguments or result; not case-sensitive. The query reads every row. */
   readonly text?: string;
-  /** Rows behind this one; up to that one. */
+  /** Rows after `afterSeq`, up to and including `throughSeq`. */
   readonly afterSeq?: number;
   readonly throughSeq?: number;
 }
 
 export interface Page {
   readonly limit: number;
-  /** Goes on behind this row, in the page's own order. */
+  /** Continues after this row, in the order of the page. */
   readonly after?: number;
   /** Default: newest. */
   readonly order?: "newest" | "oldest";
@@ -72,28 +72,28 @@ export interface LedgerStats {
   readonly total: LedgerCount;
   readonly clients: readonly (LedgerCount & { readonly client: string })[];
   readonly tools: readonly (LedgerCount & { readonly tool: string })[];
-  /** Newest first; in UTC unless other days were asked for. */
+  /** Newest first; in UTC unless the query has day shifts. */
   readonly days: readonly (LedgerCount & { readonly day: string })[];
 }
 
-/** From this moment on, local time is so far ahead of UTC. */
+/** From `fromMs` on, local time is `shiftMs` ahead of UTC. */
 export interface DayShift {
   readonly fromMs: number;
   readonly shiftMs: number;
 }
 
-/** Callers choose names, so the number of groups has no bound of its own. */
+/** Callers choose names, so the number of groups must be limited. */
 export const MAX_GROUPS = 1000;
 
-/** Where two databases spell things differently. */
+/** The differences between the SQL of the databases. */
 export interface SqlDialect {
   /** The placeholder of the nth value, counted from 1. */
   placeholder(position: number): string;
   readonly globOperator: string;
   globPattern(glob: string): string;
-  /** Compares without regard to capitals. */
+  /** Compares case-insensitively. */
   readonly likeOperator: string;
-  /** Whole numbers, rounded down. */
+  /** A quotient of whole numbers, rounded down. */
   floor(quotient: string): string;
   /** The day of a time in milliseconds, in UTC, as in 2026-07-28. */
   day(timeMs: string): string;
@@ -105,7 +105,7 @@ export interface SqlPart {
 }
 
 const ALL_KINDS = "kind NOT IN ('checkpoint', 'cut')";
-/** What is counted: a list, a word to a task and what operators do are on record beside calls, and are none. */
+/** The kinds that count as calls: lists, messages to tasks and actions of operators have rows, but are not calls. */
 const CALL_KINDS = "kind IN ('tool', 'resource', 'prompt', 'completion', 'refusals')";
 
 function whereClause(filter: LedgerFilter, dialect: SqlDialect, kinds: string = ALL_KINDS): SqlPart {
@@ -135,7 +135,8 @@ function whereClause(filter: LedgerFilter, dialect: SqlDialect, kinds: string = 
     add(`${everything} ${dialect.likeOperator}`, `%${filter.text.replace(/[\\%_]/g, String.raw`\$&`)}%`);
     conditions[conditions.length - 1] += String.raw` ESCAPE '\'`;
   }
-  // No server writes a row before the first. The sign keeps databases from reading in the order of seq for it.
+  // No server writes a row before the first. The plus sign keeps the database from choosing the index of seq for this
+  // condition.
   conditions.push("+seq > 0");
   if (filter.kind === undefined) conditions.push(kinds);
   else add("kind =", filter.kind);
@@ -152,7 +153,8 @@ export function listQuery(columns: string, { filter, page, dialect }: ListQuery)
   }
   values.push(page.limit);
   const order = `ORDER BY seq ${isOldest ? "ASC" : "DESC"}`;
-  // The numbers first: the index holds what they depend on, and only the rows of the page are then read whole.
+  // Selects the numbers first: the index covers their conditions, and only the rows of the page are then read as a
+  // whole.
   const seqs = `SELECT seq FROM ledger WHERE ${conditions.join(" AND ")} ${order} LIMIT ${dialect.placeholder(values.length)}`;
   return { sql: `SELECT ${columns} FROM ledger WHERE seq IN (${seqs}) ${order}`, values };
 }
@@ -163,13 +165,13 @@ interface ListQuery {
   readonly dialect: SqlDialect;
 }
 
-/** Equal parts of a time. */
+/** A period that is divided into buckets of equal length. */
 export interface TimelineSpan {
   readonly fromMs: number;
   readonly bucketMs: number;
 }
 
-/** Calls of one part, counted from 0; parts without any are left out. */
+/** The calls of one bucket, counted from 0; buckets without calls are left out. */
 export interface TimelineCount {
   readonly bucket: number;
   readonly allowed: number;
@@ -184,7 +186,7 @@ export function countQuery(filter: LedgerFilter, dialect: SqlDialect): SqlPart {
 
 export function timelineQuery(filter: LedgerFilter, span: TimelineSpan, dialect: SqlDialect): SqlPart {
   const { sql, values } = whereClause(filter, dialect);
-  // Our own whole numbers: nothing of a caller's stands in the text.
+  // Whole numbers of the server: no text of a caller becomes part of the SQL.
   const bucket = dialect.floor(`(time - ${Math.trunc(span.fromMs)}) / ${Math.max(1, Math.trunc(span.bucketMs))}`);
   const part = (condition: string, name: string): string =>
     `COALESCE(SUM(CASE WHEN ${condition} THEN count ELSE 0 END), 0) AS ${name}`;
@@ -203,11 +205,14 @@ export function timelineQuery(filter: LedgerFilter, span: TimelineSpan, dialect:
 export interface StatsQuery {
   readonly filter: LedgerFilter;
   readonly dialect: SqlDialect;
-  /** Oldest first. Without any, days are those of UTC. */
+  /** Oldest first. Without any, days are in UTC. */
   readonly dayShifts: readonly DayShift[];
 }
 
-/** What a clock on the wall showed, as if it were UTC. Our own whole numbers: nothing of a caller's stands in the text. */
+/**
+ * Local time as if it were UTC. The shifts are whole numbers of the server: no text of a caller becomes part of the
+ * SQL.
+ */
 function localTime(dayShifts: readonly DayShift[]): string {
   const [first, ...later] = dayShifts.map(({ fromMs, shiftMs }) => [Math.trunc(fromMs), Math.trunc(shiftMs)] as const);
   if (first === undefined) return "time";
@@ -233,7 +238,7 @@ export function statsQuery(group: StatsGroup, { filter, dialect, dayShifts }: St
 
 type KeyedCount = LedgerCount & { readonly key: string };
 
-/** Databases hand out sums as numbers, big numbers or texts. */
+/** Databases return sums as numbers, BigInts or strings. */
 export function toCount(row: unknown): KeyedCount {
   const value = (name: string): unknown =>
     typeof row === "object" && row !== null ? Reflect.get(row, name) : undefined;
@@ -254,13 +259,13 @@ export function toTimelineCount(row: unknown): TimelineCount {
   return { bucket: amount("bucket"), allowed: amount("allowed"), refused: amount("refused"), failed: amount("failed") };
 }
 
-/** Calls and costs of what the filter lets through: in all, by client, by tool, by day. */
+/** Calls and costs of the rows that match the filter: in total, by client, by tool, by day. */
 export async function collectStats(
   query: StatsQuery,
   run: (query: SqlPart) => Promise<readonly KeyedCount[]>,
 ): Promise<LedgerStats> {
   const by = async (group: StatsGroup): Promise<readonly KeyedCount[]> => {
-    // Each of them reads every row: whoever has a short question gets its turn in between.
+    // Each query reads every row, so other requests get their turn in between.
     await setImmediate();
     return run(statsQuery(group, query));
   };

@@ -10,13 +10,13 @@ interface Streak {
   readonly startedAtMs: number;
   /** Digests of the calls that got a row. */
   readonly rows: Set<string>;
-  /** Those that got none, by what was refused. */
+  /** How many calls got no row, by refused name. */
   readonly repeats: Map<string, number>;
   firstSeq: number;
   lastAtMs: number;
 }
 
-/** What a streak comes to for one name. */
+/** The count of a streak for one name. */
 export interface CountedRefusals {
   readonly entry: LedgerEntry;
   readonly count: number;
@@ -31,22 +31,22 @@ export interface RefusalCounterOptions {
 
 /** Past this, the oldest streak closes early. */
 const MAX_STREAKS = 10_000;
-/** Different calls that get a row of their own: what was attempted must not hide behind a first, harmless refusal. */
+/** How many different calls get a row: a harmless first refusal must not hide what else was attempted. */
 const MAX_ROWS = 10;
-/** Callers can think of any number of names: those beyond the first ones are counted together. */
+/** Callers can invent any number of names: those beyond this number are counted together. */
 const MAX_NAMES = 20;
-/** As long as a name can be in the ledger: longer ones are only there to fill the memory. */
+/** The maximum length of a name in the ledger: longer names would only fill the memory. */
 const MAX_NAME_CHARS = 512;
 const OTHER_NAMES = "(others)";
 
 /**
- * So that refusals cannot fill the disk: the first calls that differ are written as they are, those that repeat one of them
- * or follow within the window are counted, and the counts are written when it closes, one for each name.
+ * Keeps refusals from filling the disk. The first calls that differ get a row each. Calls that repeat one of them, or
+ * follow within the window, are counted, and the counts are written when the window closes, one for each name.
  */
 export class RefusalCounter {
   readonly #options: RefusalCounterOptions;
   readonly #streaks = new Map<string, Streak>();
-  /** Counts whose window is over, until they are on disk. */
+  /** Counts of closed windows that are not on disk yet. */
   #unwritten: CountedRefusals[] = [];
 
   constructor(options: RefusalCounterOptions) {
@@ -67,7 +67,9 @@ export class RefusalCounter {
     return this.#open(key, entry);
   }
 
-  /** Writes the counts of windows that are over; of all, when the server stops. What cannot be written is tried again. */
+  /**
+   * Writes the counts of windows that are over, or of all windows when the server stops. A failed write is tried again.
+   */
   async flush(which: "over" | "all"): Promise<void> {
     const { windowMs, now, writeCount } = this.#options;
     for (const [key, streak] of this.#streaks) {
@@ -105,7 +107,7 @@ export class RefusalCounter {
     this.#streaks.set(key, streak);
     written.then(
       ({ seq }) => (streak.firstSeq = seq),
-      // What was never written must not stand for others.
+      // A refusal that was not written cannot be the row that counts others.
       () => this.#streaks.delete(key),
     );
     return written;
@@ -126,7 +128,7 @@ export class RefusalCounter {
   }
 }
 
-/** Without ids that open something: the row of the count knows only those of the first refusal. */
+/** Without ids that give access: the row of the count knows only those of the first refusal. */
 function nameOf({ name, secrets }: LedgerEntry): string {
   return withoutTexts(name, secrets);
 }

@@ -1,13 +1,13 @@
 import type { LedgerKind } from "./ledger.ts";
 
 /**
- * Beside the calls themselves: `refusals` counts refusals that repeated an earlier one, `checkpoint` signs the chain up to
- * here, `cut` stands for rows that retention removed, `loss` says that rows are missing which were signed, and
- * `acknowledgement` that an operator knows of it.
+ * Besides the kinds of calls: `refusals` counts refusals that repeated an earlier one, `checkpoint` signs the chain up
+ * to here, `cut` replaces rows that retention removed, `loss` records that signed rows are missing, and
+ * `acknowledgement` that an operator has acknowledged it.
  */
 export type RowKind = LedgerKind | "refusals" | "checkpoint" | "cut" | "loss" | "acknowledgement";
 
-/** The columns in the order in which they are hashed; `hash` itself comes behind them. */
+/** The columns in the order in which they are hashed; `hash` follows them. */
 export const COLUMNS = [
   "seq",
   "time",
@@ -35,10 +35,13 @@ export const COLUMNS = [
 export type Column = (typeof COLUMNS)[number];
 export type Value = string | number | null;
 
-/** The values of a row in the order of `COLUMNS`, without `seq`: that one is known only inside the store's lock. */
+/** The values of a row in the order of `COLUMNS`, without `seq`, which is known only under the store's lock. */
 export type Draft = readonly Value[];
 
-/** A row as it is stored. Texts in `args`, `result` and `flags` are JSON. Whoever can write to the file decides what is in it, so a kind may be one we never wrote. */
+/**
+ * A row as it is stored. Texts in `args`, `result` and `flags` are JSON. Other programs may have changed the file, so
+ * `kind` may be any text.
+ */
 export interface LedgerRow {
   readonly seq: number;
   readonly time: number;
@@ -114,7 +117,7 @@ const SYSTEM_ROW: DraftFields = {
   count: 0,
 };
 
-/** A row that the ledger writes about itself. It counts as no call. */
+/** A row that the ledger writes about itself. It does not count as a call. */
 export function systemDraft(
   kind: "checkpoint" | "cut" | "loss" | "acknowledgement",
   time: number,
@@ -123,7 +126,7 @@ export function systemDraft(
   return toDraft({ ...SYSTEM_ROW, kind, name: kind, called_as: kind, time, result: JSON.stringify(statement) });
 }
 
-/** A row as a database handed it out. What was tampered with still has to be shown, so nothing is refused here. */
+/** A row as a database returns it. Rows that were tampered with must still be shown, so no value is rejected here. */
 export function toRow(stored: unknown): LedgerRow {
   const value = (name: Column | "hash"): unknown =>
     typeof stored === "object" && stored !== null ? Reflect.get(stored, name) : undefined;
@@ -156,7 +159,7 @@ export function toRow(stored: unknown): LedgerRow {
   };
 }
 
-/** Whatever stands in a column of texts. */
+/** The value of a text column as text, whatever its type. */
 export function toText(value: unknown): string {
   if (typeof value === "string") return value;
   return value === null || value === undefined ? "" : JSON.stringify(value);

@@ -2,9 +2,9 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { OwlError, toOwlError } from "../../errors/owl-error.ts";
 import type { Settled, Settlement, Spending } from "./store.ts";
 
-/** What came of one settlement. */
+/** The result of one settlement. */
 export interface Recorded {
-  /** 0 where it has no row. */
+  /** 0 when it has no row. */
   readonly seq: number;
   readonly spendings: readonly Spending[];
 }
@@ -19,19 +19,21 @@ export interface SettlementQueueOptions {
   readonly write: (batch: readonly Settlement[]) => Promise<Settled>;
   readonly onWritten: (settled: Settled) => void;
   readonly onFailed: (error: OwlError) => void;
-  /** Resolves when no more rows are about to come. */
+  /** Resolves when no more rows are about to be queued. */
   readonly gathered: () => Promise<void>;
 }
 
 const MAX_BATCH_ROWS = 512;
 const MAX_WAITING_ROWS = 20_000;
-/** A disk that does not answer at all must not keep callers waiting. */
+/** Callers do not wait longer than this for a disk that does not answer. */
 const DEADLINE_MS = 10_000;
 
-/** Calls whose end could not be written. Their starts are in the store: those beyond this are settled by the next start. */
+/**
+ * The most calls whose end is kept for a later write. Their starts are in the store: the next start settles the others.
+ */
 const MAX_OWED = 100_000;
 
-/** Group commit: what is settled while a commit runs goes into the next one together. */
+/** Group commit: settlements that arrive during a commit are written together by the next one. */
 export class SettlementQueue {
   readonly #options: SettlementQueueOptions;
   #waiting: Waiting[] = [];
@@ -66,7 +68,8 @@ export class SettlementQueue {
   async #run(): Promise<void> {
     this.#isWriting = true;
     while (this.#waiting.length > 0) {
-      // A commit costs many times what a row does. What this turn of the loop brings is here when it is over.
+      // A commit costs many times as much as a row, so this waits for the other settlements of this turn of the event
+      // loop.
       await nextTurn();
       await this.#options.gathered();
       await this.#writeBatch();
@@ -98,7 +101,7 @@ export class SettlementQueue {
     }
   }
 
-  /** Writes what could not be written before, in a transaction of its own. What it cannot write it keeps. */
+  /** Writes what could not be written before, in a separate transaction. What fails again is kept. */
   async payOff(): Promise<void> {
     if (this.#owed.length === 0) return;
     const owed = this.#owed.splice(0, MAX_BATCH_ROWS);
@@ -109,13 +112,16 @@ export class SettlementQueue {
     }
   }
 
-  /** A row alone was refused and is not tried again; a call that has ended must not hold its place for ever. */
+  /**
+   * A row without a call is not tried again: its caller has the error. The end of a call is, so that the call does not
+   * keep its reservation.
+   */
   #owe(settlements: readonly Settlement[]): void {
     const ended = settlements.filter(({ call }) => call !== undefined);
     this.#owed.push(...ended.slice(0, MAX_OWED - this.#owed.length));
   }
 
-  /** The write goes on, and may still succeed; but nobody waits for it any more. */
+  /** The write continues and may still succeed, but no caller waits for it any more. */
   #giveUp(batch: readonly Waiting[]): void {
     this.#isStuck = true;
     const waiting = this.#waiting.splice(0);

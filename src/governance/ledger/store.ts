@@ -5,19 +5,22 @@ import type { DayShift, LedgerFilter, LedgerStats, Page, TimelineCount, Timeline
 import type { Draft, LedgerRow } from "./row.ts";
 import type { VerifyOptions, VerifyReport } from "./verify.ts";
 
-/** What came of a write. */
+/** The result of a write. */
 export type Appended = Pick<ChainedBatch, "seqs" | "checkpoints" | "head">;
 
-/** Names a call from its admission to its settlement. Never given twice in one store. */
+/** Identifies a call from its admission to its settlement. Never used twice in one store. */
 export type CallId = number;
 
 /** A row, the end of an admitted call, or both. */
 export interface Settlement {
   readonly draft?: Draft | undefined;
-  /** The call that ends. Where its start is not in the store any more it has ended already: row and cost are left out. */
+  /**
+   * The call that ends. When its start is not in the store any more, the call has ended already: row and cost are left
+   * out.
+   */
   readonly call?: CallId | undefined;
   readonly costMicros?: number | undefined;
-  /** The work of the call goes on: its start stays, with this row for the case that the process dies. */
+  /** Set when the work of the call continues: its start stays, with this row in case the process dies. */
   readonly goesOnAs?: Draft | undefined;
 }
 
@@ -28,41 +31,44 @@ export interface Spending {
   readonly afterMicros: number;
 }
 
-/** What came of a batch of settlements. */
+/** The result of a batch of settlements. */
 export interface Settled extends Appended {
-  /** By settlement: the number of its row, 0 where it has none. */
+  /** The row number of each settlement; 0 when it has no row. */
   readonly seqs: readonly number[];
-  /** By settlement. */
+  /** The spendings of each settlement. */
   readonly spendings: readonly (readonly Spending[])[];
 }
 
-/** A store of rows that also knows which calls have begun. */
+/** A store of rows that also records which calls have begun. */
 export interface SettlingStore extends LedgerStore {
   /** One durable transaction: releases what the calls hold, books their costs, appends their rows. */
   settle(batch: readonly Settlement[]): Promise<Settled>;
-  /** Settles the calls of processes that died: outcome `unknown`, and the reserved cost. Says how many have ended. */
+  /** Settles the calls of processes that died: outcome `unknown`, and the reserved cost. Returns how many. */
   recover(): Promise<number>;
 }
 
-/** Where rows are kept. Several processes may have the same store open: each write reads the head under a lock. */
+/** A store of rows. Several processes may have the same store open: each write reads the head under a lock. */
 export interface LedgerStore extends LedgerReader {
-  /** One transaction for all of them. When it resolves, they are on disk; none of them writes too, and leaves nothing. */
+  /**
+   * Appends all drafts in one transaction, and resolves when they are on disk. An empty list writes to the disk as
+   * well, but leaves no change.
+   */
   append(drafts: readonly Draft[]): Promise<Appended>;
-  /** Signs the head, unless the head is such a signature. */
+  /** Signs the head, unless the head is a signature itself. */
   seal(): Promise<Appended>;
-  /** The hash of a row that is there. */
+  /** The hash of a row; `undefined` when there is no such row. */
   hashAt(seq: number): Promise<string | undefined>;
-  /** Replaces at most `CUT_ROWS` rows older than this by a signed record; nothing when there are none. */
+  /** Replaces at most `CUT_ROWS` rows older than this by a signed record; `undefined` when there are none. */
   cut(beforeMs: number): Promise<Cut | undefined>;
 }
 
-/** The part that changes nothing. */
+/** The read-only part of a store. */
 export interface LedgerReader {
   head(): Promise<LedgerHead>;
   /** Rows that match, newest first unless the page says otherwise. */
   list(filter: LedgerFilter, page: Page): Promise<readonly LedgerRow[]>;
   get(seq: number): Promise<LedgerRow | undefined>;
-  /** Days are those of UTC, unless it is said how far local time is ahead of it. */
+  /** Days are in UTC, unless `dayShifts` says how far local time is ahead of it. */
   stats(filter: LedgerFilter, dayShifts?: readonly DayShift[]): Promise<LedgerStats>;
   /** How many rows match. */
   count(filter: LedgerFilter): Promise<number>;
@@ -71,5 +77,5 @@ export interface LedgerReader {
   close(): Promise<void>;
 }
 
-/** So that a cut never holds the lock for long. */
+/** Limits how long a cut holds the lock. */
 export const CUT_ROWS = 5000;

@@ -9,7 +9,7 @@ import { COLUMNS } from "./row.ts";
 export interface VerifyOptions {
   /** A head that was published earlier: the ledger must still hold it. */
   readonly head?: LedgerHead;
-  /** The newest head that the data folder remembers beside the ledger. */
+  /** The newest signed head that the key folder holds. */
   readonly anchor?: LedgerHead;
 }
 
@@ -28,9 +28,9 @@ export interface VerifyReport {
   readonly firstSeq: number;
   readonly head: LedgerHead;
   readonly checkpoints: number;
-  /** The rows that retention has removed, as it signed for. */
+  /** The rows that retention has removed, according to its signed record. */
   readonly removed: { readonly from: number; readonly to: number } | undefined;
-  /** Rows were lost, and an operator has said so by name. */
+  /** Losses that an operator has acknowledged by name. */
   readonly acknowledged: readonly { readonly seq: number; readonly by: string }[];
   /** At most `MAX_PROBLEMS` of them, in the order of the rows. */
   readonly problems: readonly VerifyProblem[];
@@ -47,15 +47,15 @@ export interface ChainRecord {
 
 /** What verification needs of a store. */
 export interface ChainSource {
-  /** The next rows behind this one, in order. */
+  /** The next rows after this one, in order. */
   records(afterSeq: number, limit: number): Promise<readonly ChainRecord[]>;
   /** The newest signed cut. */
   latestCut(): Promise<Cut | undefined>;
-  /** Which chain key the store was made with. */
+  /** The id of the chain key that the store was made with. */
   chainKeyId(): Promise<string | undefined>;
   /** Rows before the first, which no server writes. */
   strayRows(): Promise<number>;
-  /** What the database itself finds wrong with its files, and what others have put into it. */
+  /** Damage that the database itself finds in its files, and objects that others have put into it. */
   integrityProblems(): Promise<readonly string[]>;
 }
 
@@ -63,10 +63,10 @@ export const MAX_PROBLEMS = 100;
 const PAGE_ROWS = 2000;
 const KIND_AT = COLUMNS.indexOf("kind");
 const RESULT_AT = COLUMNS.indexOf("result");
-/** Spares the parser every row that cannot be one of them. */
+/** Avoids parsing the rows that cannot be of these kinds. */
 const OWN_KINDS = /"(?:checkpoint|loss|acknowledgement)"/;
 
-/** Walks the whole chain in pages, so that memory stays flat and writers are never blocked. */
+/** Reads the whole chain in pages: memory use stays constant, and writers are never blocked. */
 export async function verifyChain(
   source: ChainSource,
   keys: LedgerKeys,
@@ -103,7 +103,7 @@ class ChainWalk {
   #removed: Cut | undefined;
   readonly #losses = new Map<number, Loss>();
   readonly #acknowledged: { readonly seq: number; readonly by: string }[] = [];
-  /** Behind a hole the hash before is not known: the next row can only be believed. */
+  /** False after a gap: the previous hash is not known, so the hash of the next row cannot be checked. */
   #isPreviousKnown = true;
 
   constructor(source: ChainSource, keys: LedgerKeys, { head, anchor }: VerifyOptions) {
@@ -155,7 +155,7 @@ class ChainWalk {
     }
   }
 
-  /** The next rows; nothing at the end. A row that cannot be read is reported and skipped. */
+  /** The next rows; `undefined` at the end. A row that cannot be read is reported and skipped. */
   async #readPage(): Promise<readonly ChainRecord[] | undefined> {
     try {
       const records = await this.#source.records(this.#head.seq, PAGE_ROWS);
@@ -170,7 +170,7 @@ class ChainWalk {
   async #readOne(pageError: unknown): Promise<readonly ChainRecord[] | undefined> {
     try {
       const records = await this.#source.records(this.#head.seq, 1);
-      // The one that failed stands later in the page.
+      // The row that cannot be read is later in the page.
       return records.length === 0 ? undefined : records;
     } catch (error) {
       throwIfClosed(error);
@@ -183,7 +183,7 @@ class ChainWalk {
     }
   }
 
-  /** Rows are missing before this one: by a signed cut, or not. */
+  /** Handles missing rows before this one: a signed cut explains them, or they are reported. */
   async #crossGap({ seq }: ChainRecord): Promise<void> {
     const cut = await this.#source.latestCut();
     const first = this.#head.seq + 1;
@@ -212,7 +212,7 @@ class ChainWalk {
     this.#isPreviousKnown = true;
   }
 
-  /** Rows that the ledger wrote about itself. */
+  /** Checks the rows that the ledger wrote about itself. */
   #checkOwn(seq: number, encoded: string): void {
     const values: unknown = JSON.parse(encoded);
     if (!Array.isArray(values)) return;
@@ -258,7 +258,7 @@ class ChainWalk {
   }
 }
 
-/** A ledger that is closed meanwhile says nothing about its rows. */
+/** Closing the ledger during the verification says nothing about its rows. */
 function throwIfClosed(error: unknown): void {
   if (isOwlError(error) && error.kind === "shutting_down") throw error;
 }

@@ -10,7 +10,7 @@ export interface AskerParts {
   readonly groups: readonly string[];
   /** Defaults, groups and clients: counted for the principal as a whole. */
   readonly layers: readonly Layer[];
-  /** Those of the label: counted for the label, below its principal. */
+  /** The layers of the label: counted for each label of a principal. */
   readonly labelLayers: readonly Layer[];
   readonly tools: readonly ToolEntry[];
   readonly rules: readonly CompiledRule[];
@@ -20,16 +20,16 @@ export interface AskerParts {
 export const GROUP_FLAG = "group:";
 export const MAX_GROUP_FLAGS = 16;
 
-/** What of a call the ledger keeps in part or not at all. */
+/** The parts of a call that the ledger keeps only partly or not at all. */
 export type Watched = "args" | "claims";
 
-/** The policy as it is for one principal under one label. Terms are worked out once for each operation. */
+/** The policy for one principal under one label. Terms are computed once for each subject. */
 export class AskerPolicy {
   readonly asker: Asker;
   readonly groups: readonly string[];
   readonly rules: readonly CompiledRule[];
   readonly revision: string;
-  /** The groups as the ledger keeps them, so that a call can be held against another policy later. */
+  /** The groups as the ledger keeps them, so that a recorded call can be checked against another policy later. */
   readonly groupFlags: readonly string[];
   readonly #parts: AskerParts;
   readonly #all: readonly Layer[];
@@ -59,7 +59,7 @@ export class AskerPolicy {
     this.#maxCost = this.#all.map(({ maxCost }) => maxCost).reduce(tighter, undefined);
   }
 
-  /** What limits every call of this asker, whatever it is. */
+  /** The counters of every call of this caller, whatever it calls. */
   get counters(): readonly Counter[] {
     return this.#shared;
   }
@@ -73,12 +73,12 @@ export class AskerPolicy {
     return terms;
   }
 
-  /** What the rules say of this very call. */
+  /** The verdict of the rules on this call. */
   judge(subject: Subject, args: unknown): RuleVerdict | undefined {
     return firstVerdict(this.#rulesFor(subject), () => this.#factsOf(subject, args));
   }
 
-  /** The same, and what of the call the rules looked at that were tried. */
+  /** The same, and which parts of the call the evaluated rules read. */
   judgeWatched(
     subject: Subject,
     args: unknown,
@@ -103,7 +103,7 @@ export class AskerPolicy {
     return { verdict: firstVerdict(this.#rulesFor(subject), () => watched, facts), lookedAt };
   }
 
-  /** Nobody is asked about suggestions: a client wants them at every key that is pressed. */
+  /** Completions need no approval: a client requests them at every keystroke. */
   #rulesFor({ completes }: Subject): readonly CompiledRule[] {
     return completes === undefined ? this.rules : this.rules.filter(({ effect }) => effect !== "confirm");
   }
@@ -125,7 +125,7 @@ export class AskerPolicy {
     };
   }
 
-  /** What is closed in every case has no suggestions either. */
+  /** What the rules deny whatever the arguments are. A denied subject has no completions either. */
   #standingDenial(subject: Subject): Objection | undefined {
     const verdict = standingVerdict(this.#rulesFor(subject), () => this.#factsOf(subject, {}));
     if (verdict?.effect === "deny") return { rule: `rules.${verdict.rule.id}`, reason: verdict.reason };
@@ -154,7 +154,7 @@ export class AskerPolicy {
   }
 }
 
-/** Unambiguous, whatever characters ids and labels hold. */
+/** Unambiguous for any characters in ids and labels. */
 export function keyOf(...parts: readonly string[]): string {
   return JSON.stringify(parts);
 }

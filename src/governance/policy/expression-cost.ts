@@ -1,17 +1,21 @@
 import { choicesOf, isLinear } from "../../config/redact-rule.ts";
 import type { Facts } from "./expression.ts";
 
-/** What the text of an expression says about the time it takes. */
+/** What the text of an expression reveals about its running time. */
 export interface ExpressionCost {
-  /** How many functions that go through a list it has: inside each other, their times multiply. */
+  /** How many functions that iterate over a list it has. When they are nested, their times multiply. */
   readonly loops: number;
-  /** How the time of its slowest pattern grows: the text's length to this power. 0 without a pattern. */
+  /** The time of its slowest pattern grows with the text's length to this power. 0 without a pattern. */
   readonly patternDegree: number;
-  /** The longest text that it searches for; `Infinity` when that may be a caller's; 0 when it searches for none. */
+  /**
+   * The longest text that it searches for; `Infinity` when that may come from a caller; 0 when it searches for none.
+   */
   readonly searchedChars: number;
-  /** How many alternatives and optional parts its richest pattern has: each doubles the ways in which a text can be tried. */
+  /**
+   * How many alternatives and optional parts its richest pattern has. Each doubles the number of ways to match a text.
+   */
   readonly choices: number;
-  /** The facts that it names and that hold texts of callers. */
+  /** The facts that it names and that contain texts from callers. */
   readonly named: readonly (keyof Facts)[];
 }
 
@@ -22,12 +26,12 @@ const SEARCH_CALL = /\.\s*(?:contains|indexOf|lastIndexOf|split|replace)\s*\(/g;
 const SEARCH_LITERAL = new RegExp(String.raw`\.\s*(?:contains|indexOf|lastIndexOf|split|replace)\s*\(\s*${TEXT}`, "g");
 const LOOP_CALL = /\.\s*(?:all|exists|exists_one|existsOne|map|filter)\s*\(/g;
 const HOLD_TEXTS: readonly (keyof Facts)[] = ["args", "sent", "principal", "claims", "groups", "label", "tool", "uri"];
-/** Claims come with a token, whose size is bounded; all else comes from callers. */
+/** Applies to texts from callers. Claims are not measured: they come in a token, whose size is bounded. */
 const MAX_MATCHED_CHARS = 10_000;
-/** Native searches are not interrupted: the product of both lengths is some tens of milliseconds. */
+/** Native searches cannot be interrupted. At this product of both lengths they take some tens of milliseconds. */
 const MAX_SEARCH_STEPS = 50_000_000;
 
-/** Throws what is wrong with a pattern: callers choose the texts, so it must be one that no text keeps busy for ever. */
+/** Throws when a pattern is unsafe: callers choose the texts, so no text may keep a pattern busy without bound. */
 export function costOf(text: string): ExpressionCost {
   return {
     loops: text.match(LOOP_CALL)?.length ?? 0,
@@ -42,7 +46,7 @@ export function costOf(text: string): ExpressionCost {
 }
 
 function patternDegree(text: string): number {
-  // Whatever stands between the name and its pattern, such as a comment: the pattern must be found.
+  // Also rejects a call whose pattern was not found, for example because of a comment in front of the pattern.
   const calls = text.replaceAll(STRING, '""').match(/\bmatches\b/g)?.length ?? 0;
   const literals = [...text.matchAll(MATCHES_LITERAL)];
   if (literals.length < calls) throw new TypeError("matches() takes a pattern that is written out, in quotes");
@@ -65,7 +69,7 @@ function searchedChars(text: string): number {
 }
 
 /**
- * An upper bound of the steps over what is looked at.
+ * An upper bound of the steps that the evaluation takes over these facts.
  *
  * @throws TypeError when a text is too long for what the expression does with it.
  */
@@ -75,7 +79,8 @@ export function stepsOf(cost: ExpressionCost, facts: Facts): number {
   let texts = 0;
   let longest = 0;
   for (const name of named) {
-    // Claims are not measured: what a policy is tried with may have none.
+    // Claims are not measured: a policy may be tried without any. Loops, patterns and searches over them count as
+    // unbounded.
     if (name === "claims") values += loops + degree + searchedChars === 0 ? 0 : Infinity;
     else {
       const size = sizeOf(facts[name]);
@@ -97,7 +102,7 @@ interface Size {
   longest: number;
 }
 
-/** Several rules look at the same arguments. */
+/** Several rules read the same arguments. */
 const sizes = new WeakMap<object, Size>();
 
 function sizeOf(value: unknown): Size {
@@ -109,7 +114,8 @@ function sizeOf(value: unknown): Size {
     size.values = 1;
     for (const [key, { value: item }] of Object.entries(Object.getOwnPropertyDescriptors(value))) {
       addSize(size, key);
-      // A getter records that it was looked at, which measuring must not be: such an argument counts as one value.
+      // A getter records that a rule has read it. Measuring must not trigger it, so such an argument counts as one
+      // value.
       addSize(size, item);
     }
     sizes.set(value, size);
@@ -120,7 +126,7 @@ function sizeOf(value: unknown): Size {
 function addSize(size: Size, value: unknown): void {
   size.values += 1;
   if (typeof value === "string") {
-    // Comparing and joining texts is quick for each character.
+    // Comparing and joining texts takes little time per character.
     size.values += value.length / 1000;
     size.texts += 1;
     size.longest = Math.max(size.longest, value.length);

@@ -2,9 +2,9 @@ import { Environment } from "@marcbachmann/cel-js";
 import { withinTime } from "../../platform/within-time.ts";
 import { costOf, stepsOf } from "./expression-cost.ts";
 
-/** What an expression can look at. */
+/** The variables of an expression. */
 export interface Facts {
-  /** With every path of a built-in tool in its one form. */
+  /** With every path of a built-in tool in its normalized form. */
   readonly args: Readonly<Record<string, unknown>>;
   /** As the caller wrote them. */
   readonly sent: Readonly<Record<string, unknown>>;
@@ -20,11 +20,11 @@ export interface Facts {
 
 export interface EvaluationLimits {
   readonly limitMs: number;
-  /** The same facts, for measuring: where looks at facts are recorded, measuring them must not count as a look. */
+  /** The same facts, for measuring. When reads of facts are recorded, measuring must not be recorded as a read. */
   readonly measured: Facts;
 }
 
-/** @throws when it cannot be worked out, or not within its time. */
+/** @throws when the evaluation fails or exceeds its time limit. */
 export type Expression = (facts: Facts, limits: EvaluationLimits) => boolean;
 
 const withoutLabel = new Environment({
@@ -43,12 +43,14 @@ const withoutLabel = new Environment({
   .registerVariable("uri", "string");
 const environment = withoutLabel.clone().registerVariable("label", "string");
 
-/** Whether a valid expression looks at the label: a field or a text of that name is another thing. */
+/** Whether a valid expression reads the variable `label`. A field or a string with that name does not count. */
 export function looksAtLabel(text: string): boolean {
   return !withoutLabel.parse(text).check().valid;
 }
 
-/** Throws what is wrong with the text: an expression that cannot be true or false is refused when it is read. */
+/**
+ * Throws when the text is not valid: an expression that cannot be true or false is rejected when the policy is read.
+ */
 export function compileExpression(text: string): Expression {
   const parsed = environment.parse(text);
   const { valid, type, error } = parsed.check();
@@ -65,5 +67,8 @@ export function compileExpression(text: string): Expression {
   };
 }
 
-/** What takes more than some milliseconds is watched; to watch it costs a part of one. */
+/**
+ * An evaluation with more steps may take some milliseconds and runs under a time limit, which itself costs a part of a
+ * millisecond.
+ */
 const QUICK_STEPS = 2000;

@@ -13,9 +13,9 @@ import {
   toMicros,
 } from "./terms.ts";
 
-/** One of defaults, a group, a principal or a label, ready to be asked. */
+/** The compiled settings of `defaults`, a group, a principal or a label. */
 export class Layer {
-  /** As in `groups.interns`; part of the name of its rules. */
+  /** Such as `groups.interns`; the first part of the name of its rules. */
   readonly id: string;
   readonly #visible: readonly Pattern[] | undefined;
   readonly #hidden: readonly Pattern[];
@@ -80,7 +80,7 @@ export class Layer {
   }
 }
 
-/** The lowest of what the layers say, for all that is counted under one key. */
+/** The lowest cap of each kind among the layers, for everything that is counted under one key. */
 export function joinCaps(key: string, caps: readonly Omit<Counter, "key">[]): Counter {
   const lowest = (pick: (each: Omit<Counter, "key">) => Cap | undefined): Cap | undefined =>
     caps.map(pick).reduce(tighter, undefined);

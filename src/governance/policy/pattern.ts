@@ -1,11 +1,11 @@
 import type { Subject } from "../subject.ts";
 
-/** One entry of `visible`, `hidden`, `allow`, `deny`, `confirm` or `tools`, ready to be asked. */
+/** One compiled entry of `visible`, `hidden`, `allow`, `deny`, `confirm` or `tools`. */
 export interface Pattern {
   readonly text: string;
-  /** By one of its names: what lets it through asks this. */
+  /** Matches by one of the subject's names. Used for entries that allow. */
   matches(subject: Subject): boolean;
-  /** By any way to write them: what refuses or limits it asks this. */
+  /** Matches by any spelling of the subject. Used for entries that refuse or limit. */
   touches(subject: Subject): boolean;
 }
 
@@ -31,19 +31,19 @@ export function toPattern(text: string): Pattern {
   return { text, matches, touches: (subject) => matches(subject) || isSpelled(subject) };
 }
 
-/** A glob over names and URIs: `*` stands for any characters, `?` for one. Linear in the text, whatever the pattern. */
+/** A glob over names and URIs: `*` matches any characters, `?` one. Linear in the text, whatever the pattern. */
 export function toMatcher(glob: string): (text: string) => boolean {
   if (glob === "*") return () => true;
   if (!isGlob(glob)) return (text) => text === glob;
   return (text) => matches(glob, text);
 }
 
-/** Whether it can stand for anything but itself. */
+/** Whether it can match anything but itself. */
 export function isGlob(text: string): boolean {
   return /[*?]/.test(text);
 }
 
-/** Greedy with one point to come back to: no pattern can make it explode, as a regular expression could. */
+/** Greedy with a single point to backtrack to: no pattern takes exponential time, as a regular expression could. */
 function matches(glob: string, text: string): boolean {
   let at = 0;
   let inGlob = 0;

@@ -16,13 +16,13 @@ export interface PolicySourceOptions {
   readonly logger: Logger;
 }
 
-/** When something was read again, and what was wrong with it. */
+/** The time of a reload, and what was wrong with the policy. */
 export interface Reload {
   readonly atMs: number;
   readonly problems: readonly string[];
 }
 
-/** The policy in force. A reload puts a whole new one in its place, or nothing. */
+/** The policy in force. A reload replaces it as a whole or not at all. */
 export class PolicySource {
   readonly #logger: Logger;
   readonly #listeners = new Set<(replaced: string) => void>();
@@ -45,18 +45,18 @@ export class PolicySource {
     return this.#current;
   }
 
-  /** What came of the last one. */
+  /** The result of the last reload. */
   get lastReload(): Reload | undefined {
     return this.#lastReload;
   }
 
-  /** The listener hears the revision that was replaced. */
+  /** The listener receives the revision that was replaced. */
   onChange(listener: (replaced: string) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
 
-  /** One after the other, so that an older read never replaces a newer one. */
+  /** Reloads run one after another, so that an older read never replaces a newer one. */
   reload(readOrigin: () => Promise<PolicyOrigin>): Promise<void> {
     this.#reloading = this.#reloading.then(() => this.#reload(readOrigin));
     return this.#reloading;
@@ -100,11 +100,11 @@ export interface PolicyWatchOptions extends PolicySourceOptions {
   readonly loaded: Pick<LoadedConfig, "read" | "reload"> | undefined;
 }
 
-/** Has the policy read again when its file, or the configuration that names it, changes. */
+/** Reloads the policy when its file, or the configuration that names it, changes. */
 export class PolicyWatch {
   readonly source: PolicySource;
   readonly #options: PolicyWatchOptions;
-  /** What the server started with, so that no change between its reading and the first look is missed. */
+  /** The state of the files at start, so that no change between this read and the first poll is missed. */
   readonly #read: FileStates;
   readonly #files = new PolledFiles(() => void this.reload());
   #isOn = false;
@@ -139,14 +139,14 @@ export class PolicyWatch {
       const again = await loaded?.reload();
       const next = again?.config.governance ?? origin;
       const read = await filesOf(next, again?.read);
-      // Also a file that cannot be used yet: it counts as soon as it is repaired.
+      // A file that cannot be used is watched too, so that it is loaded as soon as it is repaired.
       if (this.#isOn) this.#files.look(read);
       return next;
     });
   }
 }
 
-/** Before the policy's file is read. */
+/** Taken before the policy's file is read. */
 async function filesOf({ policyFile }: PolicyOrigin, ofConfig: FileStates = new Map()): Promise<FileStates> {
   return policyFile === "" ? ofConfig : new Map([...ofConfig, [policyFile, await fileState(policyFile)]]);
 }

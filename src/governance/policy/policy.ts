@@ -15,12 +15,12 @@ interface NamedLayer {
   readonly layer: Layer;
 }
 
-/** Anyone can send a label: those that are remembered are few. */
+/** Clients can send any label, so the number of cached ones is limited. */
 const MAX_KEPT_LABELS = 64;
 
-/** All rules in force at one moment. It never changes: a reload makes another. */
+/** All rules in force at one moment. Immutable: a reload creates a new one. */
 export class Policy {
-  /** Names the content: the same rules have the same revision on every server. */
+  /** A hash of the content: the same rules have the same revision on every server. */
   readonly revision: string;
   readonly config: DeepReadonly<PolicyConfig>;
   readonly #defaults: Layer;
@@ -77,7 +77,10 @@ export class Policy {
   }
 }
 
-/** All of them, since any may tighten. What carries the claim has an end: a token is no longer than a header. */
+/**
+ * All groups, since any of them may tighten. Their size is bounded: the token that carries the claim fits into a
+ * header.
+ */
 function groupsOf(claim: unknown): readonly string[] {
   const names: readonly unknown[] = Array.isArray(claim) ? claim : typeof claim === "string" ? [claim] : [];
   return [...new Set(names.filter((name) => typeof name === "string"))];
@@ -95,7 +98,7 @@ function meant(layers: readonly NamedLayer[], name: string): Layer[] {
   return layers.filter(({ isMeant }) => isMeant(name)).map(({ layer }) => layer);
 }
 
-/** By name where there is no pattern: a caller may be in thousands of groups. */
+/** Layers without a pattern are matched by set lookup: a caller may be in thousands of groups. */
 function meantByAny(layers: readonly NamedLayer[], names: readonly string[]): Layer[] {
   const known = new Set(names);
   return layers
@@ -131,7 +134,7 @@ function revisionOf(config: DeepReadonly<PolicyConfig>): string {
     .slice(0, 12);
 }
 
-/** The order of keys says nothing, so it must not change the revision. */
+/** The order of keys has no meaning, so it must not change the revision. */
 function sorted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted);
   if (typeof value !== "object" || value === null) return value;

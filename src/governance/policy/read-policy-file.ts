@@ -10,15 +10,17 @@ import type { AskerPolicy } from "./asker-policy.ts";
 import type { Policy } from "./policy.ts";
 
 const MAX_FILE_BYTES = 1024 * 1024;
-/** Aliases that refer to aliases grow without end. */
+/** Aliases that refer to aliases can expand exponentially. */
 const MAX_ALIASES = 20;
 
-/** The policy of a file, over what the configuration says. Links are followed: that is how containers swap files. */
+/**
+ * The policy of a file, which overrides the configuration. Symbolic links are followed: containers swap files that way.
+ */
 export async function readPolicyFile(file: string, base: DeepReadonly<PolicyConfig>): Promise<PolicyConfig> {
   return parsePolicy(await readBounded(file), base);
 }
 
-/** @throws PolicyError with everything that is wrong. */
+/** @throws PolicyError with every problem. */
 export function parsePolicy(text: string, base: DeepReadonly<PolicyConfig>): PolicyConfig {
   const document = parseDocument(text, { uniqueKeys: true, strict: true, merge: false, prettyErrors: true });
   const problems = [...document.errors, ...document.warnings].map(({ message }) => message.split("\n", 1)[0] ?? "");
@@ -49,7 +51,7 @@ function toTree(read: () => unknown): Record<string, unknown> {
 }
 
 async function readBounded(file: string): Promise<string> {
-  // Without O_NONBLOCK a pipe in place of the file would hold the server for ever.
+  // Without O_NONBLOCK, opening a named pipe at this path would block the server.
   const handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK).catch(unreadable);
   try {
     if (!(await handle.stat()).isFile()) throw new PolicyError([`${file} is not a file`]);
@@ -80,12 +82,12 @@ function isObject(value: unknown): value is Record<string, unknown> {
 const SHELL = execution("shell_exec", ["shell.exec", "execute_command"]);
 const CODE = execution("code_run", ["code.exec", "execute_code"]);
 
-/** Policies that do less than they seem to. */
+/** Warns of policies that enforce less than they seem to. */
 export function policyWarnings(policy: Policy): readonly string[] {
   return [...hollowDenials(policy), ...openEndedPrices(policy)];
 }
 
-/** What moves over a network costs what it costs: of many calls at a time each may pass the line. */
+/** The cost of traffic is not known in advance: concurrent calls may exceed the budget together. */
 function openEndedPrices({ config }: Policy): readonly string[] {
   const { defaults, groups, clients, labels, tools } = config;
   const layers = [defaults, ...[groups, clients, labels].flatMap((named) => Object.values(named))];
@@ -99,7 +101,7 @@ function openEndedPrices({ config }: Policy): readonly string[] {
     );
 }
 
-/** Whoever can run code can run a shell. */
+/** A caller that can run code can run a shell. */
 function hollowDenials(policy: Policy): readonly string[] {
   const { clients, groups, groupsClaim } = policy.config;
   const askers: readonly (readonly [string, Principal])[] = [
@@ -125,7 +127,7 @@ function isHollow(policy: AskerPolicy): boolean {
 function isRefused(policy: AskerPolicy, subject: Subject): boolean {
   const { hidden, denied } = policy.termsOf(subject);
   if (hidden !== undefined || denied !== undefined) return true;
-  // A rule that looks at arguments refuses some calls, not the tool.
+  // A rule that reads arguments refuses some calls, not the tool.
   const { verdict, lookedAt } = policy.judgeWatched(subject, {});
   return verdict?.effect === "deny" && !lookedAt.has("args");
 }

@@ -4,7 +4,7 @@ import type { RuleConfig } from "../../config/governance-schema.ts";
 import { compileExpression, type Expression, type Facts, looksAtLabel } from "./expression.ts";
 import type { Confirmer } from "./terms.ts";
 
-/** One of `rules`, its expression compiled. */
+/** One entry of `rules` with its compiled expression. */
 export interface CompiledRule {
   readonly id: string;
   readonly when: string;
@@ -33,8 +33,8 @@ export function compileRule({
 type Effect = Pick<DeepReadonly<RuleConfig>, "effect" | "confirm">;
 
 /**
- * Anyone can send any label, so it must not get a call past the rules behind. What is wrong with a rule that would let it,
- * if anything is.
+ * A client can send any label, so a label must not exempt a call from later rules. Returns what is wrong with a rule
+ * that would allow this, or `undefined`.
  */
 export function looseningByLabel(
   { when, effect, confirm }: CompiledRule,
@@ -53,12 +53,12 @@ function strictness({ effect, confirm }: Effect): number {
   return confirm === "client" ? 1 : 2;
 }
 
-/** For all rules of one call together: the server does nothing else meanwhile. */
+/** For all rules of one call together: they block the event loop. */
 const RULES_MS = 30;
 
 /**
- * The first rule that holds decides. One that cannot be worked out decides against the call: it may have been meant
- * for just this one. Only an `allow` is passed over, since what it would have let through meets the rules behind it.
+ * The first rule that holds decides. A rule whose evaluation fails denies the call: it may have been meant for this
+ * call. Only a failed `allow` is skipped, since the rules after it still apply.
  */
 export function firstVerdict(
   rules: readonly CompiledRule[],
@@ -81,7 +81,7 @@ export function firstVerdict(
   return undefined;
 }
 
-/** What the rules say of every call of a subject, whatever its arguments; nothing where that depends on them. */
+/** The verdict of the rules on every call of a subject, whatever its arguments; `undefined` when it depends on them. */
 export function standingVerdict(rules: readonly CompiledRule[], facts: () => Facts): RuleVerdict | undefined {
   const upTo = rules.findIndex(({ when }) => /\b(?:args|sent)\b/.test(when));
   return firstVerdict(upTo === -1 ? rules : rules.slice(0, upTo), facts);

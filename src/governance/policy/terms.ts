@@ -1,12 +1,12 @@
 import type { SubjectPrice } from "../subject.ts";
 
-/** Why something is refused, whoever asks in whatever way. */
+/** The rule that refuses a subject to a caller, whatever the arguments. */
 export interface Objection {
   readonly rule: string;
   readonly reason: string | undefined;
 }
 
-/** A number that must not be passed, and the rule that set it. */
+/** A limit, and the rule that set it. */
 export interface Cap {
   readonly limit: number;
   readonly rule: string;
@@ -30,27 +30,27 @@ export interface Confirmation {
   readonly reason: string | undefined;
 }
 
-/** All that the policy says of one subject to one asker, before anybody looks at arguments. */
+/** What the policy says about one subject for one caller, before any arguments are checked. */
 export interface Terms {
-  /** Set when the asker must not know of it. */
+  /** Set when the subject is hidden from the caller. */
   readonly hidden: Objection | undefined;
-  /** Set when the asker may know of it and not use it. */
+  /** Set when the caller may see the subject but not use it. */
   readonly denied: Objection | undefined;
   readonly confirm: Confirmation | undefined;
   readonly counters: readonly Counter[];
   readonly price: SubjectPrice;
-  /** What is set aside before it runs, in micro-units. */
+  /** What is reserved before the call runs, in micro-units. */
   readonly reserveMicros: number;
   readonly maxCost: Cap | undefined;
-  /** Set where nobody can know before what it may cost: the name under which its dearest call is remembered. */
+  /** Set when the cost has no known upper bound: the name under which the highest cost so far is remembered. */
   readonly openEndedAs: string | undefined;
-  /** Whether it can report costs of its own. */
+  /** Whether the capability's own code can report costs. */
   readonly mayCharge: boolean;
 }
 
 const MICROS = 1_000_000;
 
-/** Upwards: no cost is lost in rounding. The small step back keeps 0.1 + 0.2 from becoming one micro-unit more. */
+/** Rounds up, so that no cost is lost. The small offset keeps 0.1 + 0.2 from becoming one micro-unit more. */
 export function toMicros(units: number): number {
   return Math.ceil(units * MICROS - 1e-3);
 }
@@ -59,13 +59,13 @@ export function fromMicros(micros: number): number {
   return micros / MICROS;
 }
 
-/** The lower of two caps; none is no cap. */
+/** The lower of two caps; `undefined` means no cap. */
 export function tighter(a: Cap | undefined, b: Cap | undefined): Cap | undefined {
   if (a === undefined || b === undefined) return a ?? b;
   return b.limit < a.limit ? b : a;
 }
 
-/** An operator's yes is more than a client's. */
+/** An operator's approval is stricter than a client's. */
 export function stricter(a: Confirmation | undefined, b: Confirmation | undefined): Confirmation | undefined {
   if (a === undefined || b === undefined) return a ?? b;
   return a.by === "client" && b.by === "operator" ? b : a;
@@ -86,7 +86,7 @@ type Fields = Readonly<Record<string, unknown>>;
 
 const sentAs = new WeakMap<Fields, Fields>();
 
-/** Notes the arguments that a caller sent beside those that rules see as `args`, where both differ. */
+/** Remembers the arguments that a caller sent, when they differ from those that rules see as `args`. */
 export function withSent(args: Fields, sent: Fields): Fields {
   if (args !== sent) sentAs.set(args, sent);
   return args;

@@ -36,7 +36,7 @@ export function toolCounter(key: string, entries: readonly ToolEntry[]): Counter
   return joinCaps(key, caps);
 }
 
-/** What the operator says stands in place of the author's price; of several entries the dearest counts. */
+/** The operator's price replaces the author's. Of several entries, the highest price counts. */
 export function priceOf(entries: readonly ToolEntry[], price: SubjectPrice): SubjectPrice {
   const costs = entries.flatMap(({ config: { cost } }) => (cost === undefined ? [] : [cost]));
   const maxima = entries.flatMap(({ config: { maxCost } }) => (maxCost === undefined ? [] : [maxCost]));
@@ -54,20 +54,20 @@ export function priceOf(entries: readonly ToolEntry[], price: SubjectPrice): Sub
   };
 }
 
-/** What can cost anything at all needs something that is left, however little is known before it runs. */
+/** A call that can cost anything reserves at least this, so that it is refused when the budget is used up. */
 const LEAST_MICROS = 1;
 
-/** The most that a call can cost by what is known before it runs. */
+/** The most that a call can cost, as far as it is known before the call runs. */
 export function reserveOf(price: SubjectPrice, { timeoutMs, mayCharge }: Subject): number {
   const { fixed, perSecond, perEgressMb, max } = price;
   const known = toMicros(max ?? fixed + (perSecond * timeoutMs) / 1000);
   const isPriced = fixed > 0 || perSecond > 0 || perEgressMb > 0;
-  // A maximum of nothing is the word of whoever set it that nothing will be reported.
+  // A maximum of 0 declares that the code will report no cost.
   const isFree = !isPriced && (max === undefined ? mayCharge !== true : max === 0);
   return isFree ? 0 : Math.max(LEAST_MICROS, known);
 }
 
-/** Whether there is something in its cost that has no end: traffic, or what its author's code reports. */
+/** Whether a part of its cost has no upper bound: traffic, or what the author's code reports. */
 export function isOpenEnded({ perEgressMb, max }: SubjectPrice, { mayCharge }: Subject): boolean {
   return max === undefined && (perEgressMb > 0 || mayCharge === true);
 }

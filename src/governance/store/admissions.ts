@@ -13,13 +13,13 @@ interface Waiting {
 
 export interface AdmissionsOptions {
   readonly store: Pick<GovernanceStore, "admit" | "usage">;
-  /** Where calls end, one durable transaction for many of them; also those of processes that died. */
+  /** Settles calls, many of them in one durable transaction, and also the calls of processes that have died. */
   readonly ledger: Pick<Ledger, "settle" | "recover">;
 }
 
 const MAX_BATCH = 512;
 const MAX_WAITING = 20_000;
-/** How often a refusal makes this server look for processes that have died. */
+/** At most this often, a refusal triggers a check for processes that have died. */
 const LOOK_MS = 200;
 
 /** Admits the calls of one server: those of one turn of the event loop share a transaction. */
@@ -48,7 +48,7 @@ export class Admissions {
     });
   }
 
-  /** Gives back what a call holds that has not run: no row, no cost. */
+  /** Releases what a call holds that has not run: it gets no row and no cost. */
   async release(call: CallId): Promise<void> {
     await this.#options.ledger.settle({ call });
   }
@@ -61,7 +61,7 @@ export class Admissions {
   async #run(): Promise<void> {
     this.#isRunning = true;
     while (this.#waiting.length > 0) {
-      // What this turn of the loop brings is here when it is over.
+      // Waits for the rest of the calls of this turn of the event loop.
       await nextTurn();
       const batch = this.#waiting.slice(0, MAX_BATCH);
       this.#waiting = this.#waiting.slice(MAX_BATCH);
@@ -89,7 +89,7 @@ export class Admissions {
     }
   }
 
-  /** Before a call is refused for what other processes hold, it is looked whether they live. */
+  /** Before a call is refused because of what other processes hold, this checks whether they are alive. */
   async #haveDied(): Promise<boolean> {
     const nowMs = performance.now();
     if (nowMs - this.#lookedAtMs < LOOK_MS) return false;

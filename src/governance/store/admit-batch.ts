@@ -6,14 +6,14 @@ import type { Counter } from "../policy/terms.ts";
 import type { Admission, AdmitRequest, Used } from "./governance-store.ts";
 import { addCall, addUsed, type KeyCounts, type Moment, objectionOf } from "./key-counts.ts";
 
-/** What a call holds under one key: a place, and money where the key has a budget. */
+/** What a call holds under one key: one of the concurrent calls, and a reservation where the key has a budget. */
 export type Hold = readonly [key: string, hasBudget: 0 | 1];
 
 /** The start of a call as the store keeps it until the call ends. */
 export interface Start {
   readonly call: CallId;
   readonly holds: readonly Hold[];
-  /** The day that the call counts for, and its cost. */
+  /** The day that the call counts for, and its reserved cost. */
   readonly day: string;
   readonly micros: number;
   /** JSON of the row that the call gets if its process dies; empty where it gets none. */
@@ -33,7 +33,7 @@ export interface BatchOptions {
   readonly nextCall: () => CallId;
 }
 
-/** Decides over the calls of a batch in their order; what one takes, the next no longer finds. Changes the counts. */
+/** Decides on the calls of a batch in order: each one sees what those before it have taken. Changes the counts. */
 export function admitBatch(batch: readonly AdmitRequest[], options: BatchOptions): AdmittedBatch {
   const starts: Start[] = [];
   const admissions = batch.map((request): Admission => {
@@ -69,7 +69,7 @@ function countsOf({ counts }: Pick<BatchOptions, "counts">, { key }: Counter): K
   return found;
 }
 
-/** Keys of a batch, each once, with the lowest limit of a minute that is asked about. */
+/** The keys of a batch, each once, with the lowest limit per minute of its counters. */
 export function keysOf(counters: Iterable<readonly Counter[]>): ReadonlyMap<string, number> {
   const keys = new Map<string, number>();
   for (const list of counters)
@@ -108,17 +108,17 @@ export function rowOfDead({ draft, micros }: Start): Draft | undefined {
   return (row as Draft).with(COST_AT, micros);
 }
 
-/** `seq` is no part of a draft. */
+/** A draft has no `seq`. */
 const COST_AT = COLUMNS.indexOf("cost_micros") - 1;
 
-/** Numbers of calls begin with that of their process. */
+/** The number of a call starts with the number of its process: process × this + counter. */
 export const CALLS_PER_PROCESS = 2 ** 32;
 
 export function callsOf(process: number): [from: number, to: number] {
   return [process * CALLS_PER_PROCESS, (process + 1) * CALLS_PER_PROCESS];
 }
 
-/** Another program may have written to the store: what does not fit is left out. */
+/** Another program may have written to the store: malformed entries are left out. */
 export function toHolds(list: unknown): readonly Hold[] {
   if (!Array.isArray(list)) return [];
   return list

@@ -12,7 +12,7 @@ export interface Used {
   readonly rule: string;
   readonly limit: number;
   readonly used: number;
-  /** When nothing is used any more, or, for the sliding minute, when its oldest call leaves it. */
+  /** When the count is back at 0 or, for the sliding minute, when its oldest call leaves it. */
   readonly resetsAtMs: number | undefined;
 }
 
@@ -24,7 +24,9 @@ export interface AdmitRequest {
 }
 
 export interface LimitRefusal extends Used {
-  /** How long to wait until the call would pass if no other call comes; `undefined` where that is not known. */
+  /**
+   * How long to wait until the call would be admitted if no other call arrives; `undefined` where that is not known.
+   */
   readonly retryAfterMs: number | undefined;
 }
 
@@ -41,22 +43,23 @@ export type Admission =
   | { readonly ok: false; readonly refusal: LimitRefusal; readonly used: readonly Used[] };
 
 /**
- * Admits and settles the calls of all processes that share the store. Each operation takes a batch and is one transaction.
- * What cannot be counted is refused: every method rejects with `store_unavailable` when the store does not answer.
+ * Admits and settles the calls of all processes that share the store. Each operation takes a batch and is one
+ * transaction. Calls that cannot be counted are refused: every method rejects with `store_unavailable` when the store
+ * does not answer.
  */
 export interface GovernanceStore extends SettlingStore {
   /**
-   * Counts each call under all its counters, or under none, reserves its budget and its place, and records its start. Not
-   * synced: a process that is killed loses nothing, and a power cut ends the calls as well. Where the store is a server of
-   * its own and crashes alone, calls that run on are counted again.
+   * Counts each call under all its counters, or under none, makes its reservations, and records its start. Not synced:
+   * a process that is killed loses nothing, and a power cut ends the calls as well. When the store is a database server
+   * that crashes alone, calls in flight are counted again.
    */
   admit(batch: readonly AdmitRequest[]): Promise<readonly Admission[]>;
   usage(counters: readonly Counter[]): Promise<readonly Used[]>;
 }
 
 /**
- * How a call of a dead process ends: with the row that it left, and the cost that was reserved. One without a row had not
- * begun to run. A start that this server's key did not seal puts nothing into the ledger.
+ * How a call of a dead process is settled: with the row that it left, and the cost that was reserved. A call without a
+ * row had not begun to run. A start that was not sealed with this server's key adds no row to the ledger.
  */
 export function settlementOfDead(keys: LedgerKeys, start: Start): Settlement {
   const draft = isSealed(keys, start) ? rowOfDead(start) : undefined;

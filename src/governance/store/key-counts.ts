@@ -13,8 +13,8 @@ export interface Moment {
 }
 
 /**
- * The counts of one key inside a transaction. Calls are numbered: those in the sliding minute are the ones behind the
- * newest call that is older than a minute.
+ * The counts of one key inside a transaction. Calls are numbered: the sliding minute holds those with a higher number
+ * than the newest call that is older than a minute.
  */
 export interface KeyCounts {
   readonly key: string;
@@ -23,13 +23,13 @@ export interface KeyCounts {
   readonly newestAtMs: number;
   /** Number of the newest call that is older than the window; 0 where there is none. */
   readonly expired: number;
-  /** When the oldest call of the window came. */
+  /** When the oldest call of the window arrived. */
   oldestAtMs: number | undefined;
-  /** Of a window with more calls than the limit: when the call came that has to leave it first. */
+  /** Set when the window holds more calls than the limit: when the call arrived that has to leave it first. */
   blockedByMs?: number | undefined;
-  /** With what later days count: a clock that is set back opens no day anew. */
+  /** Includes the calls of later days: setting the clock back starts no new count. */
   dayCalls: number;
-  /** With what later months cost, for the same reason. */
+  /** Includes the costs of later months, for the same reason. */
   readonly spentMicros: number;
   reservedMicros: number;
   running: number;
@@ -84,7 +84,7 @@ function fits({ last, expired, dayCalls, running, ...money }: KeyCounts, counter
   return budget === undefined || reserve === 0 || money.spentMicros + money.reservedMicros + reserve <= budget.limit;
 }
 
-/** The call has passed every limit: it counts from now on. */
+/** Counts a call that has passed every limit. */
 export function addCall(
   counts: KeyCounts,
   counter: Counter,
@@ -100,7 +100,7 @@ export function addCall(
   counts.addedMicros += reserveMicros;
 }
 
-/** Adds to a list: it is asked for every counter of every call. */
+/** Appends to a list, to save allocations: it runs for every counter of every call. */
 export function addUsed(
   list: Used[],
   { counts, counter, moment }: { readonly counts: KeyCounts; readonly counter: Counter; readonly moment: Moment },

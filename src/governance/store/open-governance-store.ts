@@ -8,15 +8,15 @@ import type { GovernanceStore } from "./governance-store.ts";
 import { SqliteGovernanceStore } from "./sqlite/sqlite-governance-store.ts";
 
 export interface StoreAndLedgerOptions extends Omit<OpenLedgerOptions, "opened"> {
-  /** Of days and months; asked with every transaction. Default: UTC. */
+  /** The time zone of days and months; read in every transaction. Default: UTC. */
   readonly timeZone?: () => string;
-  /** After how much silence a server that shares the database is dead. */
+  /** A server that shares the database and is silent for longer is treated as dead. */
   readonly leaseSeconds?: number;
 }
 
 export interface StoreAndLedger {
   readonly store: GovernanceStore;
-  /** Closes the store with itself. */
+  /** Closing it also closes the store. */
   readonly ledger: Ledger;
 }
 
@@ -43,7 +43,7 @@ async function openGovernanceStore(
   const { url } = config.store;
   const keyFolder = keyFolderOf(options);
   const path = sqlitePath(dataFolder);
-  // New keys fit no rows that are there already.
+  // New keys would not match the rows that a ledger already has.
   const keys = loadLedgerKeys({ folder: keyFolder, create: url !== "" || !existsSync(path) });
   const shared = { keys, checkpointEvery, timeZone };
   if (url === "") {

@@ -14,19 +14,19 @@ export interface LiveOptions {
   readonly progressToken: unknown;
   /** The lowest level of the log messages that the client wants; none without one. */
   readonly lowestLevel: LogLevel | undefined;
-  /** Puts a question to the client as a request of its own; absent where the revision has none. */
+  /** Sends a question to the client as a separate request; absent when the revision has no such requests. */
   readonly ask: ((question: Question) => Promise<unknown>) | undefined;
   readonly closeStream: () => void;
 }
 
-/** Talks to the client while its request is open. */
+/** Communicates with the client while its request is open. */
 export function liveConversation(options: LiveOptions): Conversation {
   const { send, capabilities, changes, progressToken, lowestLevel, ask, closeStream } = options;
   let last = Number.NEGATIVE_INFINITY;
   return {
     wantsProgress: progressToken !== undefined,
     progress(done, { total, message } = {}) {
-      // The protocol wants rising values; a report that does not rise tells nothing new.
+      // The protocol requires rising values, so a report that does not rise is dropped.
       if (progressToken === undefined || !(done > last)) return;
       last = done;
       const params = {

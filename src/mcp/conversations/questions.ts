@@ -12,7 +12,7 @@ import type { ClientCapabilities } from "../exchange.ts";
 import { isObject } from "../json-rpc.ts";
 import type { Conversation } from "../../call/call.ts";
 
-/** A question to the client as MCP writes it, whether it travels as a request or inside a result. */
+/** A question to the client in the format of MCP, whether it is sent as a request or inside a result. */
 export interface Question {
   readonly method: "elicitation/create" | "sampling/createMessage" | "roots/list";
   readonly params: Readonly<Record<string, unknown>>;
@@ -50,7 +50,7 @@ export function assertCanAnswer(question: Question, declared: ClientCapabilities
   );
 }
 
-/** A bare `elicitation: {}` means forms: the modes came later. */
+/** A bare `elicitation: {}` means forms: it is older than the modes. */
 function canElicit({ params }: Question, { elicitation }: ClientCapabilities): boolean {
   if (elicitation === undefined) return false;
   if (params["mode"] === "url") return elicitation["url"] !== undefined;
@@ -83,10 +83,10 @@ export function readRoots(value: unknown): readonly Root[] | undefined {
   return value["roots"].filter((root): root is Root => isObject(root) && typeof root["uri"] === "string");
 }
 
-/** Puts a question to the client and brings its answer, unchecked. */
+/** Asks the client a question and returns its answer, unchecked. */
 export type Ask = (question: Question, key: string) => Promise<unknown>;
 
-/** The three questions of a conversation over one way of asking. Questions without a name are named by their order. */
+/** The three questions of a conversation, asked through `ask`. Questions without a key are numbered in their order. */
 export function asking(ask: Ask): Pick<Conversation, "elicit" | "sample" | "roots"> {
   let asked = 0;
   const put = async <T>(

@@ -7,15 +7,15 @@ import { assertCanAnswer, type Question, readElicitAnswer, readRoots, readSample
 export interface ReplayOptions {
   readonly answers: Readonly<Record<string, unknown>>;
   readonly capabilities: ClientCapabilities;
-  /** Whether the round before has paid the fixed price of the call. */
+  /** Whether an earlier round has paid the fixed price of the call. */
   readonly isPaid: boolean;
-  /** Uses up the state that the answers came with. False when there is none, or it was used before. */
+  /** Uses up the state that the answers came with. False when it was used before; true without a state. */
   readonly useState: () => Promise<boolean>;
 }
 
 /**
- * Questions on revisions whose server cannot ask: the call ends with what it wants to know, and runs again from its
- * start with the answers so far. Questions asked side by side go out together.
+ * Asks questions on revisions whose server cannot send requests: the call ends with its questions, and runs again from
+ * its start with the answers so far. Questions that are asked at the same time are sent together.
  */
 export class Replay {
   readonly answers: Record<string, unknown>;
@@ -38,13 +38,13 @@ export class Replay {
     return asking((question, key) => this.#ask(question, key));
   }
 
-  /** Asked when the work begins: from here on this round, or one before, has paid the fixed price. */
+  /** Called when the work begins: from now on this round, or an earlier one, has paid the fixed price. */
   async isPaid(): Promise<boolean> {
     this.hasPaid = true;
     return (await this.#isFirstUse()) && this.#options.isPaid;
   }
 
-  /** A state that was used before answers nothing: the questions are put again. */
+  /** A state that was used before answers nothing: its questions are asked again. */
   #isFirstUse(): Promise<boolean> {
     return (this.#used ??= this.#options.useState());
   }
@@ -53,7 +53,7 @@ export class Replay {
     const answer = Object.hasOwn(this.answers, key) ? this.answers[key] : undefined;
     const { capabilities } = this.#options;
     if (isAnswer(question, answer) && (await this.#isFirstUse())) return answer;
-    // What is asked again must not travel on as if it were answered.
+    // A question that is asked again must not be in the next state as answered.
     this.answers[key] = undefined;
     assertCanAnswer(question, capabilities);
     this.pending.set(key, question);
@@ -62,7 +62,7 @@ export class Replay {
   }
 }
 
-/** An answer of the wrong shape counts as none: the question is put again. */
+/** An answer of the wrong shape does not count: the question is asked again. */
 function isAnswer({ method }: Question, answer: unknown): boolean {
   if (!isObject(answer)) return false;
   if (method === "elicitation/create") return readElicitAnswer(answer) !== undefined;

@@ -2,7 +2,7 @@ import type { Changes } from "../../capability/registry.ts";
 import { OwlError } from "../../errors/owl-error.ts";
 import type { Conversation } from "../../call/call.ts";
 
-/** For callers that can only be answered: nothing is sent while the call runs, and nothing can be asked. */
+/** For callers that can only receive the answer: nothing is sent while the call runs, and no question can be asked. */
 export function silentConversation(changes: Changes): Conversation {
   return {
     wantsProgress: false,

@@ -10,7 +10,10 @@ export interface CallToolParams {
   readonly arguments?: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** `tools/call` in every era. Throws an `OwlError` where the era wants a protocol error, and gives a result otherwise. */
+/**
+ * `tools/call` in every era. Throws an `OwlError` when the era requires a protocol error, and returns a result
+ * otherwise.
+ */
 export async function callTool(
   mcp: Mcp,
   { name, arguments: args = {} }: CallToolParams,

@@ -14,7 +14,7 @@ export interface CompleteParams {
   readonly context?: { readonly arguments?: Readonly<Record<string, string>> | undefined } | undefined;
 }
 
-/** Suggestions for one argument; none where nobody wrote a completer for it. */
+/** Suggestions for one argument; none when it has no completer. */
 export async function complete(
   mcp: Mcp,
   { ref, argument, context }: CompleteParams,

@@ -9,7 +9,7 @@ import { type Terms, fromMicros } from "../../governance/policy/terms.ts";
 
 const PAGE_SIZE = 100;
 
-/** Enough for every page of a list with some thousand tools; nobody can fill the memory with cursors. */
+/** Enough for every page of a list with some thousand tools. Invented cursors cannot fill the memory. */
 const MAX_CACHED_PAGES = 64;
 
 type Constraints = Readonly<Record<string, unknown>>;
@@ -24,7 +24,7 @@ interface Rendered {
   readonly pages: Map<string, Page>;
 }
 
-/** By the list itself: the pipeline gives out the same one until something changed. */
+/** Keyed by the list: the pipeline returns the same list until something changes. */
 const rendered = new WeakMap<readonly Tool[], Rendered>();
 
 export async function listTools(
@@ -37,7 +37,7 @@ export async function listTools(
   return page;
 }
 
-/** Every page of the list, one after the other, as this caller would get them. */
+/** The tools of every page of the list, as this caller would get them. */
 export function allTools(mcp: Mcp, caller: Caller): readonly Readonly<Record<string, unknown>>[] {
   const all: Readonly<Record<string, unknown>>[] = [];
   let cursor: string | undefined;
@@ -49,7 +49,7 @@ export function allTools(mcp: Mcp, caller: Caller): readonly Readonly<Record<str
   return all;
 }
 
-/** A page that is ready to be sent, made once for all who see the same tools. */
+/** A rendered page, made once for all callers that see the same tools. */
 function listPage(mcp: Mcp, cursor: string | undefined, caller: Caller): Page {
   const tools = mcp.pipeline.visibleTools(caller);
   const isNew = isModern(caller.protocolVersion);
@@ -90,16 +90,19 @@ function renderPage(
   return { tools: entries, ...(nextCursor !== undefined && { nextCursor }) };
 }
 
-/** Whoever may use a tool need not know of the skill that says how: its name, summary and text are the skill's. */
+/**
+ * A caller that may use a tool may not be allowed to see its skill: then the tool is shown without the name, summary
+ * and text of the skill.
+ */
 function withoutHiddenSkill({ pipeline }: Mcp, tool: Tool, caller: Caller): Tool {
   if (tool.skill === undefined || pipeline.view.sees(tool.skill, caller)) return tool;
   return { ...tool, skill: undefined };
 }
 
 export interface DescribeToolOptions {
-  /** Whether the client's revision knows results that are no objects. */
+  /** Whether the client's revision supports results that are not objects. */
   readonly isNew?: boolean;
-  /** What the tool's skill says, for its description. */
+  /** The text of the tool's skill, for its description. */
   readonly skillText?: string | undefined;
   readonly constraints?: Constraints;
 }
@@ -141,7 +144,10 @@ function metaOf({ meta, skill }: Tool, constraints: Constraints): Readonly<Recor
   return Object.keys(all).length === 0 ? undefined : all;
 }
 
-/** What a call is held to, for clients and people that plan: by the tool's author, and by the policy over it. */
+/**
+ * The constraints on a call, for clients and people that plan: those of the tool's author, overridden by those of the
+ * policy.
+ */
 function constraintsFor({ pipeline }: Mcp, tool: Tool, caller: Caller): Constraints {
   const terms = pipeline.view.termsOf(tool, caller);
   return { ...authorsConstraints(tool), ...(terms !== undefined && constraintsOf(terms)) };
@@ -163,7 +169,7 @@ function authorsConstraints({ price, timeoutMs, confirm }: Tool): Constraints {
   };
 }
 
-/** Revisions before 2026-07-28 know structured results only as objects: others stand in a field `result`. */
+/** Revisions before 2026-07-28 support only objects as structured results: other results are in a field `result`. */
 function asObject(schema: JsonSchema): JsonSchema {
   if (schema["type"] === "object") return schema;
   const { $defs, ...result } = schema;
@@ -177,7 +183,7 @@ function asObject(schema: JsonSchema): JsonSchema {
 
 const CONSTRAINTS_META_KEY = "owlclaw/constraints";
 
-/** What the policy holds against every call of a tool, for clients that plan ahead. Without anything, nothing. */
+/** The constraints of the policy on every call of a tool, for clients that plan ahead. Empty without any. */
 export function constraintsOf({ counters, price, reserveMicros, maxCost, confirm }: Terms): Record<string, unknown> {
   const lowest = (pick: (counter: Terms["counters"][number]) => number | undefined): number | undefined => {
     const limits = counters.map(pick).filter((limit) => limit !== undefined);

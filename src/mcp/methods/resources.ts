@@ -39,7 +39,7 @@ export async function listResources(
   return { resources, ...(nextCursor !== undefined && { nextCursor }) };
 }
 
-/** Clients that know the skills extension look for a skill under its SKILL.md; all others under its name. */
+/** Clients that support the skills extension find a skill by its SKILL.md, all others by its name. */
 function listedUri({ uri, skill }: ResourceDefinition, modern: boolean): string {
   return modern && skill !== undefined ? skill.manifestUri : uri;
 }
@@ -147,7 +147,7 @@ const FILTER = z.strictObject({
   uri: z.string().max(4096).optional(),
 });
 
-/** What a client writes into `_meta` of `resources/list` to see some of the skills. Other resources fit no such filter. */
+/** The filter in `_meta` of `resources/list`, which selects some of the skills. Other resources do not match it. */
 export function resourceFilter(value: unknown): (resource: Resource) => boolean {
   const { success, data } = FILTER.safeParse(value);
   if (!success) {

@@ -19,7 +19,7 @@ interface TaskCall {
   readonly args: unknown;
 }
 
-/** Whether the call may become a task; refuses where it would have to and the client cannot. */
+/** Whether the call may become a task. Throws when it must become one and the client does not support tasks. */
 export function canUseTasks(tool: Tool, { caller, capabilities }: Exchange): boolean {
   if (isModern(caller.protocolVersion) && capabilities.extensions?.[TASKS_EXTENSION] !== undefined) return true;
   if (tool.task?.support !== "required") return false;
@@ -34,7 +34,7 @@ export function missingTasks(message: string): OwlError {
   });
 }
 
-/** Answers with a task, at once or when the handler says so, and runs the tool behind it. */
+/** Answers with a task, at once or when the handler starts it, and runs the tool in the background. */
 export function runAsTask(
   mcp: Mcp,
   { tool, task: options, args }: TaskCall,
@@ -45,8 +45,8 @@ export function runAsTask(
 }
 
 /**
- * The task is answered when something about it is on record: that it began, or how it ended. A refusal is its own
- * record, so that nobody fills the ledger with tasks that never run.
+ * The client gets the task when the first record of it is written: that it began, or how it ended. A refusal has a
+ * separate record, so that tasks that never run cannot fill the ledger.
  */
 async function startedAtOnce(
   mcp: Mcp,
@@ -66,7 +66,7 @@ async function startedAtOnce(
     };
     const call = { caller, traceId, requestId, life: task.life, conversation, onPassed };
     const running = mcp.pipeline.callTool(tool, args, call);
-    // A ledger that is known to be broken refuses without a record: such a task never was.
+    // When the ledger is known to fail, the call is refused without a record, and the client gets no task.
     running.catch((error: unknown) => {
       if (recorded === undefined && isOwlError(error) && error.kind === "store_unavailable") reject(error);
     });
@@ -75,7 +75,7 @@ async function startedAtOnce(
   return answer;
 }
 
-/** What nobody could record must not go on. */
+/** A task that cannot be recorded must not continue. */
 async function recordStart(
   mcp: Mcp,
   { task, tool, args }: { readonly task: Task; readonly tool: Tool; readonly args: unknown },
@@ -89,7 +89,7 @@ async function recordStart(
   }
 }
 
-/** Questions before `startTask()` are put on the call itself, later ones on the task. */
+/** Questions before `startTask()` are asked in the call itself, later ones in the task. */
 function startedByHandler(
   mcp: Mcp,
   { tool, task: options, args }: TaskCall,
@@ -167,7 +167,7 @@ function fail(mcp: Mcp, task: Task, thrown: unknown, { caller, traceId }: Exchan
   task.fail(toWireError(error, { version: caller.protocolVersion, traceId, withStack: mcp.withStack }));
 }
 
-/** A task has no open request to talk through: what it asks stands in `tasks/get` until `tasks/update` answers. */
+/** A task has no open request to ask through: its questions are in `tasks/get` until `tasks/update` answers them. */
 function taskConversation(mcp: Mcp, task: Task, { capabilities }: Exchange): Conversation {
   return {
     ...silentConversation(mcp.changes),

@@ -10,18 +10,18 @@ import { STATE_LIFE_MS } from "../request-state.ts";
 import { isModern } from "../versions.ts";
 
 export interface Questionable<T> {
-  /** What the client's answers belong to: they open for nothing else. */
+  /** What the client's answers are bound to: they are valid for nothing else. */
   readonly boundTo: readonly unknown[];
   readonly run: (call: Call) => Promise<T>;
-  /** Goes into the conversation, over what the era gives. */
+  /** Functions that replace those of the era's conversation. */
   readonly also?: Partial<Conversation>;
 }
 
 export type InputRequired = Record<string, unknown>;
 
 /**
- * Runs something that may ask the client. Older revisions ask while it runs; since 2026-07-28 the questions are the
- * result, and the client sends the request again with its answers.
+ * Runs something that may ask the client. Older revisions ask while it runs. Since 2026-07-28 the questions are the
+ * result, and the client repeats the request with its answers.
  */
 export async function runWithQuestions<T extends Record<string, unknown>>(
   mcp: Mcp,
@@ -45,8 +45,8 @@ export async function runWithQuestions<T extends Record<string, unknown>>(
 }
 
 /**
- * With a state, only answers to the questions that came with it count, and each state is good for one call. A first
- * request may bring answers to the capability's own questions, as the protocol allows: it pays like any other call.
+ * With a state, only answers to the questions that came with it count, and each state is valid for one call. A first
+ * request may contain answers to the capability's own questions, as the protocol allows: it pays like any other call.
  */
 function replayOf(mcp: Mcp, exchange: Exchange, binding: string | undefined): Replay {
   const { requestState, inputResponses = {}, capabilities } = exchange;
@@ -70,7 +70,7 @@ interface Rounds {
   readonly answers: Readonly<Record<string, unknown>>;
   /** Keys of the questions that came with the state. */
   readonly asked: readonly unknown[];
-  /** The fixed price of the call. */
+  /** Whether the fixed price of the call is paid. */
   readonly isPaid: boolean;
 }
 
@@ -85,7 +85,7 @@ function earlierRounds(mcp: Mcp, requestState: string | undefined, binding: stri
 }
 
 function inputRequired(mcp: Mcp, { pending, answers, hasPaid }: Replay, binding: string): InputRequired {
-  // A question of the capability's own means that it ran, and has paid.
+  // A question that is not an approval comes from the capability: so it ran, and has paid.
   const isPaid = hasPaid || [...pending.keys()].some((key) => !isApproval(key));
   return {
     resultType: "input_required",
@@ -94,7 +94,7 @@ function inputRequired(mcp: Mcp, { pending, answers, hasPaid }: Replay, binding:
   };
 }
 
-/** The same principal must send the same request: answers given for one call are not good for another. */
+/** The same principal must send the same request: answers to one call are not valid for another. */
 function bindingOf({ caller }: Exchange, boundTo: readonly unknown[]): string {
   return createHash("sha256")
     .update(JSON.stringify([caller.principal.id, ...boundTo]))

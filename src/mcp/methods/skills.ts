@@ -12,7 +12,7 @@ import { paginate } from "../paginate.ts";
 import { quotaMeta } from "../request-envelope.ts";
 
 const PAGE_SIZE = 50;
-/** Clients are told of changes; what they keep without asking would be old. */
+/** Clients get notifications of changes; a cached copy could be outdated. */
 const CACHE = { ttlMs: 0, cacheScope: "private" } as const;
 
 /** `skills/list` of the skills extension: every skill with its frontmatter and the digests of its files. */
@@ -56,7 +56,7 @@ export interface DirectoryParams {
   readonly cursor?: string | undefined;
 }
 
-/** `resources/directory/read`: what stands directly in a folder of a skill. */
+/** `resources/directory/read`: the direct entries of a folder of a skill. */
 export function readDirectory(
   mcp: Mcp,
   { uri, cursor }: DirectoryParams,
@@ -96,15 +96,16 @@ function pageOf(
 interface SkillRead {
   readonly method: string;
   readonly uri: string;
-  /** The skill, if there is one: what rules judge is the part of it that is read. */
+  /** The skill, if there is one: rules judge the part of it that is read. */
   readonly resource: Resource | undefined;
-  /** Throws for what is not there. */
+  /** Throws when it does not exist. */
   readonly read: () => Promise<Record<string, unknown>>;
 }
 
 /**
- * The way of every other read. What the ledger keeps is that it was read: the texts are in their files. The extension's
- * requests have no `input_required`, so that a client cannot be asked here, and has not said yes.
+ * Governs the request like every other read. The ledger records that it was read, but not the text, which is in its
+ * file. The extension's requests have no `input_required`: a client cannot be asked for approval here, which counts as
+ * a denial.
  */
 async function readGoverned(
   mcp: Mcp,
@@ -140,7 +141,7 @@ function isSkill(definition: ResourceDefinition): definition is SkillDefinition 
   return definition.skill !== undefined;
 }
 
-/** The skill that a URI belongs to, if this caller may know of it. */
+/** The skill that a URI belongs to, if this caller may see it. */
 function skillAt({ pipeline }: Mcp, uri: string, caller: Caller): Resource | undefined {
   const resource = pipeline.registry.findResource(uri)?.resource;
   return resource !== undefined && pipeline.visibleResources(caller).includes(resource) ? resource : undefined;
@@ -152,7 +153,7 @@ interface Folder {
 }
 
 function folderAt(mcp: Mcp, uri: string, caller: Caller): Folder | undefined {
-  // The folder itself is no resource, but the SKILL.md in it, or above it, is.
+  // The folder itself is not a resource, but the SKILL.md in it, or above it, is.
   for (let end = uri.length; end > "skill://".length; end = uri.lastIndexOf("/", end - 1)) {
     const of = skillAt(mcp, `${uri.slice(0, end)}/SKILL.md`, caller);
     const facts = of?.definition.skill;
@@ -162,7 +163,7 @@ function folderAt(mcp: Mcp, uri: string, caller: Caller): Folder | undefined {
   return undefined;
 }
 
-/** What is said of a skill to this caller: nothing of the files in it that are hidden. */
+/** The entry of a skill for this caller, without the files that are hidden from it. */
 function entryFor(mcp: Mcp, facts: SkillFacts, caller: Caller): Promise<Skill | undefined> {
   const isHidden = (name: string): boolean =>
     !mcp.pipeline.view.sees(formatSkillUri([...facts.path, ...name.split("/")]), caller);
@@ -172,7 +173,7 @@ function entryFor(mcp: Mcp, facts: SkillFacts, caller: Caller): Promise<Skill | 
 
 const entries = new WeakMap<SkillFacts, Promise<Skill | undefined>>();
 
-/** Built by the SDK, so that it says of a skill what the SDK's clients check. Kept until the skill changes. */
+/** Built by the SDK, so that it has what the SDK's clients check. Cached until the skill changes. */
 function entryOf(mcp: Mcp, facts: SkillFacts): Promise<Skill | undefined> {
   let entry = entries.get(facts);
   if (entry === undefined) {
@@ -184,7 +185,7 @@ function entryOf(mcp: Mcp, facts: SkillFacts): Promise<Skill | undefined> {
   return entry;
 }
 
-/** Undefined for a skill that is served as a resource but keeps not to the standard's rules. */
+/** `undefined` for a skill that is served as a resource but does not follow the standard's rules. */
 async function buildEntry({ logger }: Mcp, facts: SkillFacts, hidden: ReadonlySet<string>): Promise<Skill | undefined> {
   try {
     const files = [...(await facts.files())].filter(([name]) => !hidden.has(name));

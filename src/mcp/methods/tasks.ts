@@ -6,7 +6,7 @@ import { type Task, type TaskAction, type TaskRequest, TASKS_EXTENSION } from ".
 import { PLAIN_VERSION } from "../versions.ts";
 import { missingTasks } from "./run-as-task.ts";
 
-/** What is kept of an id that a client made up. */
+/** How many characters of an unknown id are recorded. */
 const MAX_ID_CHARS = 64;
 
 interface TaskParams {
@@ -27,7 +27,7 @@ export function cancelTask(mcp: Mcp, { taskId }: TaskParams, exchange: Exchange)
   return act(mcp, { action: "cancel", taskId }, exchange);
 }
 
-/** Here, or on the server that runs the task. */
+/** Acts on this server, or on the server that runs the task. */
 function act(
   mcp: Mcp,
   { action, taskId }: { readonly action: TaskAction; readonly taskId: string },
@@ -42,7 +42,7 @@ function act(
   return mcp.taskHomes.ask({ ...wanted, traceId, signal: life.signal });
 }
 
-/** For a client of another server, which has seen to it that this is its client, with these claims. */
+/** For a client of another server, which has checked that this is its client, with these claims. */
 export function actForOther(mcp: Mcp, request: TaskRequest & { readonly traceId: string }): Answer {
   const principal = { id: request.principal, scopes: [], claims: request.claims };
   const caller = {
@@ -61,7 +61,8 @@ async function actHere(
   asked: Pick<Call, "caller" | "traceId">,
 ): Promise<Record<string, unknown>> {
   const { begun } = await found(mcp, request, asked);
-  // As the client is now, not as it began. Who must not go on may still end it: that only stops work.
+  // Judges the client as it is now, not as it was at the begin of the task. A client that may not continue a task may
+  // still cancel it: that only stops work.
   if (request.action !== "cancel") {
     const name = `tasks/${request.action}`;
     await mcp.pipeline.judgeTask({ ...begun, caller: asked.caller }, asked, {
@@ -77,7 +78,10 @@ async function actHere(
   return answer;
 }
 
-/** A task that is not there, or is another's. Whoever tries ids is on record, which does not say which of the two it was. */
+/**
+ * Throws for a task that does not exist or belongs to another principal. The attempt is recorded, without which of the
+ * two it was.
+ */
 async function found(mcp: Mcp, request: TaskRequest, asked: Pick<Call, "caller" | "traceId">): Promise<Task> {
   try {
     return mcp.tasks.get(request.taskId, request.principal);

@@ -9,7 +9,7 @@ import type { Mcp } from "../mcp.ts";
 import { isModern } from "../versions.ts";
 import { errorData, isToolError } from "../wire-error.ts";
 
-/** The failure as a result where the era wants one; thrown on otherwise. */
+/** Returns the failure as a result when the era requires that; throws it otherwise. */
 export function failureOf(mcp: Mcp, tool: Tool, thrown: unknown, exchange: Exchange): Record<string, unknown> {
   if (thrown instanceof CallSuspended) throw thrown;
   const error = toOwlError(thrown);
@@ -28,7 +28,7 @@ export function failureOf(mcp: Mcp, tool: Tool, thrown: unknown, exchange: Excha
   return { ...failure, _meta: quota === undefined ? _meta : { ..._meta, [QUOTA_META_KEY]: quota } };
 }
 
-/** Revisions before 2026-07-28 know structured content only as an object. */
+/** Revisions before 2026-07-28 support structured content only as an object. */
 export function forEra(tool: Tool, result: ToolResult, version: string): Record<string, unknown> {
   const { structuredContent } = result;
   if (isModern(version) || structuredContent === undefined) return { ...result };

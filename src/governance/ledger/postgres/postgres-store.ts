@@ -21,7 +21,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   return new PostgresStore(await openLedgerDatabase(options), options);
 }
 
-/** With the ledger's tables, and of the same key. @throws OwlError */
+/** Opens the database, creates the ledger's tables, and checks that its chain key is this one. @throws OwlError */
 export async function openLedgerDatabase({ url, keys }: PostgresStoreOptions): Promise<Database> {
   const database = await Database.open(url, "ledger", MIGRATIONS);
   try {
@@ -40,13 +40,13 @@ export async function openPostgresReader(options: {
   return new PostgresReader(new Database({ url: options.url, use: "read" }), options.loadKeys);
 }
 
-/** What is written in one transaction: rows, and what the function makes of its first argument. */
+/** What one transaction writes: rows, and the first argument of the database function. */
 export interface RowsAndMore {
   readonly drafts: readonly Draft[];
   readonly more: string;
 }
 
-/** The ledger that several servers share: appends of all of them stand in one line behind an advisory lock. */
+/** The ledger that several servers share: an advisory lock serializes the appends of all of them. */
 export class PostgresStore implements LedgerStore {
   protected readonly database: Database;
   readonly #database: Database;
@@ -55,7 +55,9 @@ export class PostgresStore implements LedgerStore {
   #acknowledgedSeq = 0;
   /** The last row that this server has written. */
   #lastHead: LedgerHead | undefined;
-  /** Whether nobody else wrote between its last two batches: then it need not ask before the next. */
+  /**
+   * Whether no other server wrote between the last two batches of this one: then the next need not read the head first.
+   */
   #isAlone = false;
 
   constructor(database: Database, options: PostgresStoreOptions) {
@@ -75,7 +77,7 @@ export class PostgresStore implements LedgerStore {
     );
   }
 
-  /** One round trip in place of three; `undefined` when somebody else has written. */
+  /** One round trip instead of three; `undefined` when another server has written. */
   async #appendAlone(drafts: readonly Draft[]): Promise<Appended | undefined> {
     const known = this.#lastHead;
     if (!this.#isAlone || known === undefined || drafts.length === 0) return undefined;
@@ -86,9 +88,9 @@ export class PostgresStore implements LedgerStore {
   }
 
   /**
-   * Rows by a function of the database, `SELECT f(more, seq, hash, rows) AS reply`, that appends them behind the head it is
-   * told, or changes nothing and replies NULL. One round trip while no other server writes and nothing has to be looked at
-   * before; otherwise `look` says behind the lock what is to be written.
+   * Appends rows by a function of the database, `SELECT f(more, seq, hash, rows) AS reply`. It appends them after the
+   * given head, or changes nothing and replies NULL. Takes one round trip when no other server writes and nothing has
+   * to be read before; otherwise `look` returns, under the lock, what to write.
    */
   protected async appendBy(
     sql: string,
@@ -201,7 +203,7 @@ export class PostgresStore implements LedgerStore {
   }
 }
 
-/** The database knows no row before the first. */
+/** The database represents the head of an empty ledger as NULL. */
 function knownRow({ seq, hash }: LedgerHead): readonly [number | null, string | null] {
   return seq === 0 ? [null, null] : [seq, hash];
 }
@@ -210,7 +212,7 @@ function replyOf([row]: readonly unknown[]): unknown {
   return typeof row === "object" && row !== null ? Reflect.get(row, "reply") : null;
 }
 
-/** `seq` is no part of a draft. */
+/** A draft has no `seq`. */
 const DRAFT_COLUMNS = COLUMNS.slice(1);
 
 function toJson(rows: ChainedBatch["rows"]): string {
@@ -223,14 +225,20 @@ function toJson(rows: ChainedBatch["rows"]): string {
   );
 }
 
-/** How far this server's clock is ahead of the database's: one server of several must not remove what is not old for all. */
+/**
+ * How far this server's clock is ahead of the database's: a server must not remove rows that are not old by the shared
+ * clock.
+ */
 async function aheadMs(client: PostgresClient): Promise<number> {
   const sql = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::BIGINT AS now";
   const { rows } = await client.query<{ now: string }>(sql);
   return Math.max(0, Date.now() - Number(rows[0]?.now));
 }
 
-/** The last of the rows at the beginning that are all older, as many as one cut takes. The newest row always stays. */
+/**
+ * The last of the oldest rows that are all older than `beforeMs`, at most as many as one cut takes. The newest row
+ * always stays.
+ */
 async function lastOfCut(client: PostgresClient, beforeMs: number, head: LedgerHead): Promise<LedgerHead | undefined> {
   const { rows } = await client.query<Record<string, unknown>>(
     `WITH oldest AS (SELECT seq, time, hash FROM ledger ORDER BY seq LIMIT ${CUT_ROWS})
@@ -257,7 +265,7 @@ async function claimKey(database: Database, keys: LedgerKeys): Promise<void> {
   );
 }
 
-/** A trigger that another program has put on the table can swallow a row. */
+/** A trigger that another program has put on the table can discard a row. */
 function notStored(): OwlError {
   return new OwlError("store_unavailable", "the shared ledger did not store every row", {
     hint: "Run `owlclaw mcp-server ledger verify`: it names what was put on the table.",

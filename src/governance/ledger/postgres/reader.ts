@@ -36,7 +36,7 @@ export const POSTGRES_DIALECT: SqlDialect = {
   day: (timeMs) => `to_char(to_timestamp(${timeMs} / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD')`,
 };
 
-/** Looks into the shared ledger. */
+/** Reads the shared ledger. */
 export class PostgresReader implements LedgerReader, ChainSource {
   readonly #database: Database;
   readonly #loadKeys: () => LedgerKeys;
@@ -98,7 +98,7 @@ export class PostgresReader implements LedgerReader, ChainSource {
     return Number(valueOf((await this.#database.query("SELECT count(*) AS found FROM ledger WHERE seq < 1"))[0]));
   }
 
-  /** Others can change what is written and shown without a row that they touch. */
+  /** Triggers and other objects in the database can change what is written and shown without changing a row. */
   async integrityProblems(): Promise<readonly string[]> {
     const found = (await this.#database.query(FOREIGN_OBJECTS_SQL, [APPEND_SOURCE])).map(valueOf);
     return found.map((name) => `the table ledger has ${String(name)} that OwlClaw did not make`);

@@ -7,7 +7,9 @@ export const HEAD_SQL = "SELECT seq, hash FROM ledger ORDER BY seq DESC LIMIT 1"
 
 const POPULATE_SQL = `INSERT INTO ledger (${ROW_COLUMNS}) SELECT ${ROW_COLUMNS} FROM json_populate_recordset(NULL::ledger`;
 
-/** Steps of the schema, in order; `owlclaw_schema` says how many have run. A step that has shipped stays as it is. */
+/**
+ * The migrations, in order; `owlclaw_schema` says how many have run. A migration that has been released never changes.
+ */
 export const MIGRATIONS: readonly string[] = [
   `CREATE TABLE ledger (
     seq BIGINT PRIMARY KEY,
@@ -36,8 +38,8 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX ledger_time ON ledger (time);
   CREATE INDEX ledger_principal ON ledger (principal, seq);
   CREATE TABLE ledger_meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)`,
-  // Statements inside see what was committed before each of them began, so that the head is younger than the lock; where
-  // transactions are stricter by default, they see what was there before the lock.
+  // Under READ COMMITTED, each statement of the function sees what was committed before it began, so the head is read
+  // after the lock is taken. Stricter isolation would show the head from before the lock.
   `CREATE OR REPLACE FUNCTION owlclaw_ledger_append(known_seq BIGINT, known_hash TEXT, batch JSON) RETURNS BOOLEAN
   LANGUAGE plpgsql VOLATILE AS $$
   DECLARE
@@ -54,7 +56,7 @@ export const MIGRATIONS: readonly string[] = [
     ${POPULATE_SQL}, batch);
     RETURN TRUE;
   END $$`,
-  // A trigger can swallow rows: then none is stored, and the call fails.
+  // A trigger can discard rows: then none is stored, and the call fails.
   `CREATE OR REPLACE FUNCTION owlclaw_ledger_append(known_seq BIGINT, known_hash TEXT, batch JSON) RETURNS BOOLEAN
   LANGUAGE plpgsql VOLATILE AS $$
   DECLARE
@@ -78,16 +80,16 @@ export const MIGRATIONS: readonly string[] = [
   END $$`,
 ];
 
-/** What the database keeps of the function that appends. */
+/** The source of the append function, as the database keeps it. */
 export const APPEND_SOURCE: string = MIGRATIONS.at(-1)?.split("$$")[1] ?? "";
 
-/** Writes and leaves nothing: a database that only reads refuses it. */
+/** Writes without a change: a read-only database rejects it. */
 export const TOUCH_SQL = "UPDATE ledger_meta SET value = value WHERE name = 'chain_key_id'";
 
-/** All rows of a batch in one parameter. */
+/** Inserts all rows of a batch from one parameter. */
 export const INSERT_SQL = `${POPULATE_SQL}, $1::json)`;
 
-/** The same behind a head that nobody has moved: in a transaction of its own, and in one round trip. */
+/** Appends when the head is the expected one, in a separate transaction and one round trip. */
 export const APPEND_SQL = "SELECT owlclaw_ledger_append($1, $2, $3) AS fits";
 
 export const RECORDS_SQL = `SELECT ${ROW_COLUMNS} FROM ledger WHERE seq > $1 ORDER BY seq LIMIT $2`;

@@ -10,8 +10,8 @@ export type SqliteConnection = InstanceType<typeof Database>;
 export const BUSY_TIMEOUT_MS = 5000;
 
 /**
- * `write` waits for locks and for the disk. `write-unsynced` waits for neither, so that an event loop can do it: whoever
- * uses it syncs the log and empties it.
+ * `write` waits for locks and for the disk. `write-unsynced` waits for neither, so that an event loop can use it: the
+ * user of the connection syncs the log and empties it.
  */
 export type ConnectionMode = "read" | "write" | "write-unsynced";
 
@@ -38,13 +38,13 @@ export function openConnection({ path, mode }: ConnectionOptions): SqliteConnect
   }
 }
 
-/** A file that was removed or replaced still takes writes that nobody will ever read. */
+/** Identifies the file: one that was removed or replaced still accepts writes through an open connection. */
 export function fileIdentity(path: string): string | undefined {
   const stats = statSync(path, { throwIfNoEntry: false });
   return stats === undefined ? undefined : `${stats.dev}:${stats.ino}`;
 }
 
-/** Arguments and results are in it: for nobody else to read. */
+/** The file contains arguments and results, so only its owner may read it. */
 function makeFile(path: string): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   if (!existsSync(path)) closeSync(openSync(path, "a", 0o600));
@@ -56,7 +56,7 @@ function prepareToWrite(db: SqliteConnection): void {
   if (schemaVersion(db) === MIGRATIONS.length) return;
   db.exec("BEGIN IMMEDIATE");
   try {
-    // Another process may have been here in the meantime.
+    // Another process may have migrated the file meanwhile.
     const version = schemaVersion(db);
     if (version > MIGRATIONS.length) throw tooNew(version);
     for (const step of MIGRATIONS.slice(version)) db.exec(step);
@@ -97,7 +97,10 @@ function noLedger(path: string): OwlError {
   });
 }
 
-/** What `PRAGMA user_version` says when all of them have run. New steps go to the end; a step that has shipped stays as it is. */
+/**
+ * `PRAGMA user_version` is their number when all of them have run. New migrations go to the end; a released one never
+ * changes.
+ */
 export const MIGRATIONS: readonly string[] = [
   `CREATE TABLE ledger (
     seq INTEGER PRIMARY KEY,
@@ -126,7 +129,8 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX ledger_facts ON ledger
     (time, principal, name, kind, outcome, decision, cost_micros, duration_us, count);
   CREATE TABLE ledger_meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;`,
-  // What calls are admitted by: src/governance/store. In this file, so that one transaction settles and records a call.
+  // The tables of src/governance/store, which admits calls. They are in this file so that one transaction settles and
+  // records a call.
   `CREATE TABLE call_times (key TEXT NOT NULL, at INTEGER NOT NULL, n INTEGER NOT NULL, PRIMARY KEY (key, at)) STRICT, WITHOUT ROWID;
   CREATE TABLE call_days (key TEXT NOT NULL, day TEXT NOT NULL, calls INTEGER NOT NULL, spent INTEGER NOT NULL,
     reserved INTEGER NOT NULL, PRIMARY KEY (key, day)) STRICT, WITHOUT ROWID;
@@ -141,13 +145,16 @@ export const ROW_COLUMNS: readonly string[] = [...COLUMNS, "hash"];
 
 export const INSERT_SQL = `INSERT INTO ledger (${ROW_COLUMNS.join(", ")}) VALUES (${ROW_COLUMNS.map(() => "?").join(", ")})`;
 
-/** Goes to the disk and leaves nothing. A value that is put in its own place would not be written. */
+/** Writes to the disk without a lasting change. An update to the same value would not be written. */
 export const TOUCH_SQL = "INSERT INTO ledger_meta VALUES ('touch', ''); DELETE FROM ledger_meta WHERE name = 'touch'";
 
-/** A whole row, as bytes: the library ends the process on a text that is no UTF-8, which is what a flipped bit may make of it. */
+/** A whole row, as bytes: the library ends the process on a text that is not UTF-8, which a flipped bit can cause. */
 export const WHOLE_ROW = `CAST(json_array(${ROW_COLUMNS.join(", ")}) AS BLOB)`;
 
-/** The row as `encodeRow` writes it, made by the database: one text for each row is twice as fast to read as all its columns. */
+/**
+ * The row as `encodeRow` writes it, made by the database: one text for each row is read twice as fast as all its
+ * columns.
+ */
 export const RECORDS_SQL = `SELECT seq, CAST(hash AS BLOB), CAST(json_array(${COLUMNS.join(", ")}) AS BLOB) FROM ledger WHERE seq > ? ORDER BY seq LIMIT ?`;
 
 const REASONS: readonly (readonly [RegExp, string, string])[] = [
@@ -165,13 +172,13 @@ const REASONS: readonly (readonly [RegExp, string, string])[] = [
   [/SQLITE_BUSY|SQLITE_LOCKED|is locked/i, "another process holds its lock", "Find the process that keeps it locked."],
 ];
 
-/** Whether somebody else holds the lock that a write needs. Nothing was done then. */
+/** Whether another connection holds the lock that a write needs. Nothing was changed then. */
 export function isLocked(thrown: unknown): boolean {
   const error = isOwlError(thrown) ? thrown.cause : thrown;
   return error instanceof Error && "code" in error && error.code === "SQLITE_BUSY";
 }
 
-/** Whatever the database says, as one kind of error that names the cause and the way out. */
+/** Any error of the database as one kind of error that names the cause and the remedy. */
 export function storeError(thrown: unknown, path: string): OwlError {
   if (isOwlError(thrown)) return thrown;
   const message = thrown instanceof Error ? thrown.message : String(thrown);

@@ -40,7 +40,7 @@ export const SQLITE_DIALECT: SqlDialect = {
   globOperator: "GLOB",
   globPattern: (glob) => glob.replace(/\[/g, "[[]"),
   likeOperator: "LIKE",
-  // The database divides whole numbers so by itself.
+  // SQLite's division of whole numbers gives a whole number.
   floor: (quotient) => quotient,
   day: (timeMs) => `strftime('%Y-%m-%d', ${timeMs} / 1000, 'unixepoch')`,
 };
@@ -54,7 +54,7 @@ export interface SqliteReaderOptions {
 const LATEST_CUT_SQL =
   "SELECT CAST(result AS BLOB) FROM ledger WHERE seq = (SELECT max(seq) FROM ledger WHERE kind = 'cut')";
 
-/** Looks into a ledger, also beside servers that write to it. No read lasts longer than a page, so that the log can be reset. */
+/** Reads a ledger, also while servers write to it. No read lasts longer than a page, so that the log can be reset. */
 export class SqliteReader implements LedgerReader, ChainSource {
   readonly #options: SqliteReaderOptions;
   #db: SqliteConnection | undefined;
@@ -98,7 +98,7 @@ export class SqliteReader implements LedgerReader, ChainSource {
     return verifyChain(this, this.#options.loadKeys(), options);
   }
 
-  /** Between two pages the thread hears what else is asked of it, its end above all. */
+  /** Between two pages the thread can handle other messages, above all `close`. */
   async records(afterSeq: number, limit: number): Promise<readonly ChainRecord[]> {
     await setImmediate();
     return this.#raw(RECORDS_SQL, [afterSeq, limit]).map(([seq, hash, encoded]) => ({
@@ -133,7 +133,9 @@ export class SqliteReader implements LedgerReader, ChainSource {
     return Number(row?.[0] ?? 0);
   }
 
-  /** Triggers, views and changed tables: what the migrations did not make can change what is written and shown. */
+  /**
+   * Triggers, views and changed tables: objects that the migrations did not make can change what is written and shown.
+   */
   #foreignObjects(): readonly string[] {
     const found = this.#raw(SCHEMA_SQL);
     const own = new Map(ownSchema().map(([type, name, sql]) => [`${String(type)} ${String(name)}`, sql]));
@@ -171,7 +173,7 @@ export class SqliteReader implements LedgerReader, ChainSource {
       this.#db ??= openConnection({ path, mode: "read" });
       return query(this.#db);
     } catch (error) {
-      // A file that is gone stays readable through the old handle: the next query looks again.
+      // A deleted file stays readable through the open connection: the next query opens the path again.
       if (!existsSync(path)) this.#letGo();
       throw storeError(error, path);
     }
@@ -180,7 +182,7 @@ export class SqliteReader implements LedgerReader, ChainSource {
 
 const SCHEMA_SQL = "SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' ORDER BY name LIMIT 1000";
 
-/** What the migrations make. */
+/** The schema that the migrations make. */
 function ownSchema(): readonly (readonly unknown[])[] {
   const db = new Database(":memory:");
   try {
@@ -195,7 +197,7 @@ function ownSchema(): readonly (readonly unknown[])[] {
   }
 }
 
-/** What was tampered with has to be shown: a byte that is no text becomes a sign for that. */
+/** Rows that were tampered with must still be shown: invalid UTF-8 becomes a replacement character. */
 function decodeRow(encoded: unknown): LedgerRow {
   const text = encoded instanceof Uint8Array ? new TextDecoder().decode(encoded) : String(encoded);
   const values: unknown = JSON.parse(text);
@@ -203,7 +205,7 @@ function decodeRow(encoded: unknown): LedgerRow {
   return toRow(Object.fromEntries(ROW_COLUMNS.map((name, index) => [name, values[index]])));
 }
 
-/** Bytes that are no text stand for no text that was ever written. */
+/** Invalid UTF-8 is read as an empty text, which matches nothing that was ever written. */
 function toText(value: unknown): string {
   if (!(value instanceof Uint8Array)) return String(value);
   const bytes = Buffer.from(value.buffer, value.byteOffset, value.byteLength);

@@ -15,12 +15,12 @@ export interface SqliteStoreOptions extends ThreadData {
   readonly keys: LedgerKeys;
 }
 
-/** Another process has the lock for well under a millisecond. */
+/** Another process holds the lock for well under a millisecond. */
 const RETRY_MS = 1;
 
 /**
- * Rows are written from the server's own loop, which costs microseconds, and synced by a thread of Node's pool, which
- * waits for the disk. Long work has a thread of its own that starts when somebody asks.
+ * Rows are written on the event loop, which takes microseconds, and synced by a thread of Node's pool, which waits for
+ * the disk. Long operations run in a separate thread that starts on demand.
  */
 export class SqliteStore implements LedgerStore {
   readonly #writer: SqliteWriter;
@@ -41,12 +41,12 @@ export class SqliteStore implements LedgerStore {
     return this.#write(() => this.#writer.append(drafts));
   }
 
-  /** Rows, and whatever else belongs into their transaction. */
+  /** Appends rows together with other changes, in one transaction. */
   protected appendWith(prepare: (db: SqliteConnection) => readonly Draft[]): Promise<Appended> {
     return this.#write(() => this.#writer.appendWith(prepare));
   }
 
-  /** A transaction that is not synced: a killed process keeps it, a power cut may take it back. */
+  /** A transaction that is not synced: it survives when the process is killed, but a power cut may undo it. */
   protected async transact<T>(act: (db: SqliteConnection) => T): Promise<T> {
     if (this.#log.isDamaged) await this.#log.repair();
     try {
@@ -54,7 +54,7 @@ export class SqliteStore implements LedgerStore {
       this.#log.grows();
       return result;
     } catch (error) {
-      // The writer may have given its connection up, and the next one may have another log.
+      // The writer may have closed its connection, and the next one may have another log.
       await this.#log.forget();
       throw storeError(error, this.#path);
     }
@@ -101,14 +101,15 @@ export class SqliteStore implements LedgerStore {
   }
 
   async close(): Promise<void> {
-    // Told first, so that long work ends at once. What empties the log was asked before and is still done.
+    // Closed first, so that long operations end at once. A request to empty the log that was sent before is still
+    // served.
     const ended = this.#thread.close();
     await this.#log.close();
     await ended;
     this.#writer.close();
   }
 
-  /** One after another: what one could not keep, the next must not build on. */
+  /** Writes run one after another: a write must not build on one that failed. */
   #write(act: () => Appended): Promise<Appended> {
     const written = this.#turn.then(() => this.#writeNow(act));
     this.#turn = written.catch(() => undefined);
@@ -123,13 +124,13 @@ export class SqliteStore implements LedgerStore {
       return appended;
     } catch (error) {
       this.#writer.abandon();
-      // The next connection may have another log: SQLite removes it with the last one that used it.
+      // The next connection may have another log: SQLite removes a log with the last connection that used it.
       await this.#log.forget();
       throw storeError(error, this.#path);
     }
   }
 
-  /** Waits as long as a database would, but lets the loop run meanwhile. */
+  /** Waits for the lock as long as the database would, but without blocking the event loop. */
   async #unlocked<T>(act: () => T): Promise<T> {
     const endsAtMs = performance.now() + BUSY_TIMEOUT_MS;
     for (;;) {

@@ -8,7 +8,7 @@ import { SqliteWriter } from "./writer.ts";
 
 type Serve = (...params: readonly never[]) => unknown;
 
-/** The thread for whatever may take long: it must not hold up the server's own loop. */
+/** The thread for operations that may take long and would block the event loop. */
 function main({ path, keyFolder, checkpointEvery }: ThreadData): void {
   const loadKeys = () => loadLedgerKeys({ folder: keyFolder, create: false });
   const store = new LongWork({ path, loadKeys, checkpointEvery });
@@ -37,7 +37,7 @@ interface LongWorkOptions extends SqliteReaderOptions {
   readonly checkpointEvery: number;
 }
 
-/** What a ledger needs beside the appends: reading it, cutting its beginning off, emptying its log. */
+/** What a ledger needs besides appends: reads, cuts, and emptying the log. */
 class LongWork extends SqliteReader implements ThreadMethods {
   readonly #options: LongWorkOptions;
   #writer: SqliteWriter | undefined;

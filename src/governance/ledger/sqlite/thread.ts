@@ -28,8 +28,9 @@ export class SqliteThread {
   }
 
   /**
-   * Resolves when the thread has ended by itself, at the end of a page or of a query. A thread that is stopped while the
-   * database's library makes a statement takes the whole process with it: the library cannot bear that Node refuses it.
+   * Resolves when the thread has ended by itself, at the end of a page or of a query. Terminating a thread while the
+   * database library prepares a statement ends the whole process: the library cannot handle that Node refuses its calls
+   * then.
    */
   close(): Promise<void> {
     return (this.#closing ??= this.#end());
@@ -53,7 +54,7 @@ export class SqliteThread {
       });
       const request: ThreadRequest = { id, method, params };
       const worker = this.#start();
-      // A process stays for an answer that is due, and for nothing else.
+      // Only a pending reply keeps the process alive.
       worker.ref();
       // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
       worker.postMessage(request);
@@ -89,7 +90,7 @@ function toError({ message, hint, retryable }: NonNullable<ThreadReply["failure"
   return new OwlError("store_unavailable", message, { hint, retryable });
 }
 
-/** Beside this file when it is compiled. */
+/** The compiled thread is beside this file. */
 function threadFile(workerData: ThreadData): ConstructorParameters<typeof Worker> {
   return import.meta.url.endsWith(".ts")
     ? [bundleSource(new URL("./thread-main.ts", import.meta.url)), { workerData, eval: true }]
@@ -99,7 +100,10 @@ function threadFile(workerData: ThreadData): ConstructorParameters<typeof Worker
 const require = createRequire(import.meta.url);
 let bundled: string | undefined;
 
-/** Where the server runs from its sources, as in tests: a thread has no loader for them, so it gets one compiled text. */
+/**
+ * Used when the server runs from its sources, as in tests: a thread has no loader for TypeScript, so it gets one
+ * compiled text.
+ */
 export function bundleSource(file: URL): string {
   if (bundled !== undefined) return bundled;
   // oxlint-disable-next-line typescript/no-unsafe-assignment -- a package of the development set-up, loaded only there
@@ -118,17 +122,17 @@ export function bundleSource(file: URL): string {
   return bundled;
 }
 
-/** What a thread is told when it starts. */
+/** The data that a thread starts with. */
 export interface ThreadData {
   readonly path: string;
   readonly keyFolder: string;
   readonly checkpointEvery: number;
 }
 
-/** The calls that a thread answers: whatever may take long. */
+/** The methods that a thread serves: operations that may take long. */
 export interface ThreadMethods extends LedgerReader {
   cut(beforeMs: number): Promise<Cut | undefined> | Cut | undefined;
-  /** Moves what is in the log to the file, and lets the log begin anew. */
+  /** Moves the content of the log to the database file, and restarts the log. */
   emptyLog(): Promise<void> | void;
 }
 
@@ -141,6 +145,6 @@ export interface ThreadRequest {
 export interface ThreadReply {
   readonly id: number;
   readonly value?: unknown;
-  /** An error's class does not survive the way; what callers need of it does. */
+  /** The class of an error is lost between threads; the fields that callers need are kept. */
   readonly failure?: { readonly message: string; readonly hint: string; readonly retryable: boolean };
 }

@@ -14,12 +14,12 @@ const closeFile = promisify(close);
 /** A commit changes about six pages, and eight rows fill one more. */
 const COMMIT_PAGES = 6;
 const ROWS_PER_PAGE = 8;
-/** 16 MiB: most pages are changed again and again, and are moved once. */
+/** 16 MiB: most pages change again and again, and are moved only once. */
 const FULL_PAGES = 4000;
 
 /**
- * SQLite's write-ahead log, which we sync in place of SQLite: it would wait for the disk in the thread that commits. What
- * is committed is in the log's file, so that syncing this file makes it durable, as `synchronous = FULL` does.
+ * SQLite's write-ahead log, synced here instead of by SQLite, which would wait for the disk in the thread that commits.
+ * What is committed is in the log's file, so that syncing this file makes it durable, as `synchronous = FULL` does.
  */
 export class WriteAheadLog {
   readonly #options: WriteAheadLogOptions;
@@ -32,7 +32,7 @@ export class WriteAheadLog {
     this.#options = options;
   }
 
-  /** After a sync that failed nobody knows what is on disk: nothing may be built on it. */
+  /** After a failed sync, the state of the disk is unknown: no write may build on it. */
   get isDamaged(): boolean {
     return this.#isDamaged;
   }
@@ -49,7 +49,7 @@ export class WriteAheadLog {
     this.grows(rows);
   }
 
-  /** Something was committed. */
+  /** Called after every commit. */
   grows(rows = 0): void {
     this.#pages += COMMIT_PAGES + rows / ROWS_PER_PAGE;
     if (this.#pages >= FULL_PAGES) this.#emptyBeside();
@@ -65,7 +65,7 @@ export class WriteAheadLog {
     await this.forget();
   }
 
-  /** Opens the log anew for the next sync. */
+  /** Closes the log's file. The next sync opens it again. */
   async forget(): Promise<void> {
     const file = this.#file;
     this.#file = undefined;
@@ -82,7 +82,7 @@ export class WriteAheadLog {
     try {
       await this.#options.empty();
     } catch {
-      // What stays in the log goes with the next time.
+      // What remains in the log is moved the next time.
     } finally {
       this.#emptying = undefined;
     }

@@ -33,11 +33,14 @@ interface OpenFile {
   readonly identity: string | undefined;
 }
 
-/** Appends to the ledger's file. A file that fails is closed and opened again by the next write; one that is locked is not. */
+/**
+ * Appends to the ledger's file. After an error the file is closed, and the next write opens it again; a locked file
+ * stays open.
+ */
 export class SqliteWriter {
   readonly #options: SqliteWriterOptions;
   #file: OpenFile | undefined;
-  /** The highest row that was acknowledged: a file that ends before it is not the ledger any more. */
+  /** The highest row that was acknowledged: a file that ends before it is not the same ledger any more. */
   #acknowledgedSeq = 0;
 
   constructor(options: SqliteWriterOptions) {
@@ -51,7 +54,7 @@ export class SqliteWriter {
     });
   }
 
-  /** Rows, and whatever else belongs into their transaction. */
+  /** Appends rows together with other changes, in one transaction. */
   appendWith(prepare: (db: SqliteConnection) => readonly Draft[]): Appended {
     return this.#write((head, { db }) => chainDrafts(head, prepare(db), this.#chainOptions()));
   }
@@ -66,7 +69,7 @@ export class SqliteWriter {
     });
   }
 
-  /** Signs the head, unless there is nothing behind the newest signature. */
+  /** Signs the head, unless it is a signature itself. */
   seal(): Appended {
     return this.#write((head, { db }) => {
       const isSealed = firstValue(db, `SELECT kind FROM ledger WHERE seq = ${head.seq}`) === "checkpoint";
@@ -95,7 +98,7 @@ export class SqliteWriter {
     return cut;
   }
 
-  /** Moves what is in the log to the file. Writers wait only while the rest of it is moved. */
+  /** Moves the content of the log to the database file. Writers wait only while its last part is moved. */
   emptyLog(): void {
     this.#attempt(({ db }) => {
       db.exec("PRAGMA wal_checkpoint(PASSIVE)");
@@ -107,7 +110,8 @@ export class SqliteWriter {
   close(): void {
     const file = this.#file;
     this.#file = undefined;
-    // The library keeps a closed connection until its statements are collected: what is in the log goes to the file now.
+    // The library keeps a closed connection until its statements are garbage-collected, so the log is moved to the file
+    // now.
     file?.db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
     file?.db.close();
   }
@@ -117,7 +121,7 @@ export class SqliteWriter {
     return { keys, checkpointEvery, now: Date.now() };
   }
 
-  /** One transaction: the head is read under the lock, so that several processes make one chain. */
+  /** One transaction. The head is read under the lock, so that several processes extend one chain. */
   #write(make: (head: LedgerHead, file: OpenFile) => ChainedBatch): Appended {
     return this.#attempt((file) => {
       file.begin.run([]);
@@ -148,7 +152,7 @@ export class SqliteWriter {
   #openFile(): OpenFile {
     if (this.#file !== undefined) return this.#file;
     const { path, keys, mode = "write" } = this.#options;
-    // Making a new file in place of one that held rows would hide that they are gone.
+    // Creating a new file where one with rows was would hide that these rows are lost.
     if (this.#acknowledgedSeq > 0 && fileIdentity(path) === undefined) throw replaced(path);
     const db = openConnection({ path, mode });
     try {
@@ -168,7 +172,10 @@ export class SqliteWriter {
     }
   }
 
-  /** Closing alone would leave the transaction, and with it the lock, until the statements are collected. */
+  /**
+   * Rolls back first: closing alone would keep the transaction, and its lock, until the statements are
+   * garbage-collected.
+   */
   abandon(): void {
     const file = this.#file;
     this.#file = undefined;
@@ -176,7 +183,7 @@ export class SqliteWriter {
     try {
       if (file.db.inTransaction) file.db.exec("ROLLBACK");
     } catch {
-      // The file is broken already; the next write opens it anew.
+      // The connection is already broken; the next write opens the file again.
     }
     file.db.close();
   }
@@ -187,7 +194,7 @@ function readHead({ selectHead }: OpenFile): LedgerHead {
   return Array.isArray(row) ? { seq: Number(row[0]), hash: String(row[1]) } : GENESIS;
 }
 
-/** The rows at the beginning that are all older, as many as one cut takes. */
+/** The oldest rows that are all older than `beforeMs`, at most as many as one cut takes. */
 function cutRange(db: SqliteConnection, beforeMs: number): { readonly to: number } | undefined {
   const first = Number(firstValue(db, "SELECT min(seq) FROM ledger") ?? 0);
   const last = Number(firstValue(db, "SELECT max(seq) FROM ledger") ?? 0);
@@ -196,12 +203,12 @@ function cutRange(db: SqliteConnection, beforeMs: number): { readonly to: number
     .raw()
     .all([first, first + CUT_ROWS, beforeMs]);
   const firstYoung = Array.isArray(row) ? Number(row[0]) : first + CUT_ROWS;
-  // The newest row stays: the chain goes on from it.
+  // The newest row stays: the chain continues from it.
   const to = Math.min(firstYoung - 1, last - 1);
   return first === 0 || to < first ? undefined : { to };
 }
 
-/** The first opener writes down which key the chain is made with; nobody may go on with another. */
+/** The first process that opens the file records its chain key. Other keys are rejected from then on. */
 function claimKey(db: SqliteConnection, keys: LedgerKeys, path: string): void {
   db.prepare("INSERT OR IGNORE INTO ledger_meta (name, value) VALUES ('chain_key_id', ?)").run([keys.chainKeyId]);
   const stored = firstValue(db, "SELECT value FROM ledger_meta WHERE name = 'chain_key_id'");
@@ -225,7 +232,7 @@ function unchanged(head: LedgerHead): ChainedBatch {
   return { rows: [], seqs: [], checkpoints: [], head };
 }
 
-/** A trigger that another program has put into the file can swallow a row. */
+/** A trigger that another program has put into the file can discard a row. */
 function notStored(path: string, seq: number): OwlError {
   return new OwlError("store_unavailable", `the ledger ${path} did not store row ${seq}`, {
     hint: "Run `owlclaw mcp-server ledger verify`: it names what was put into the file.",

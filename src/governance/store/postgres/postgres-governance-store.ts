@@ -41,24 +41,24 @@ const SETTLE_SQL = "SELECT owlclaw_call_settle_1($1, $2, $3, $4) AS reply";
 const NOW_SQL = "floor(extract(epoch FROM clock_timestamp()) * 1000)::BIGINT";
 const EPOCH_SQL = "SELECT owlclaw_call_epoch_1() AS epoch";
 const STARTS_SQL = "SELECT call, holds, day, micros, draft, mac FROM call_starts";
-/** Far more than any limit looks back. */
+/** Deletes what no limit needs any more. 400 days is far longer than any limit needs. */
 const TIDY_SQL = `WITH days AS (DELETE FROM call_days WHERE day < to_char(now() - INTERVAL '400 days', 'YYYY-MM-DD') AND reserved = 0)
   DELETE FROM call_times t WHERE NOT EXISTS (
     SELECT FROM call_times x, call_clock WHERE x.key = t.key AND x.at > call_clock.last - 60000
   )`;
 
 export interface PostgresGovernanceStoreOptions extends PostgresStoreOptions {
-  /** Asked with every transaction: a reload may change it. */
+  /** Read in every transaction: a reload may change it. */
   readonly timeZone: () => string;
-  /** A server that is silent for so long has died. */
+  /** A server that is silent for longer is treated as dead. */
   readonly leaseMs: number;
   /** For tests. Default: the clock of the database, which all servers share. */
   readonly clock?: Clock;
 }
 
 /**
- * The same in PostgreSQL. A batch is counted by the code that counts in SQLite, between two round trips: the first takes the
- * lock and reads the counts, the second writes them and commits.
+ * The governance store in PostgreSQL. The code that counts for SQLite also counts here, between two round trips: the
+ * first takes the lock and reads the counts, the second writes them and commits.
  */
 export class PostgresGovernanceStore extends PostgresStore implements GovernanceStore {
   readonly #options: PostgresGovernanceStoreOptions;
@@ -70,9 +70,9 @@ export class PostgresGovernanceStore extends PostgresStore implements Governance
   #lastCall = 0;
   /** How far the clock of the database is ahead of this server's. */
   #aheadMs = 0;
-  /** Calls whose admission was sent and not answered: what they may hold is given back. */
+  /** Calls whose admission was sent but not answered: what they may hold is released. */
   #doubtful: CallId[] = [];
-  /** Calls that have not ended, by which admissions are restored that a crash of the database has lost. */
+  /** Calls in flight. Admissions that a crash of the database has lost are restored from them. */
   readonly #running = new Map<CallId, Start>();
   /** Changes when the database crashes. */
   #epoch: unknown;
@@ -111,7 +111,7 @@ export class PostgresGovernanceStore extends PostgresStore implements Governance
     }
   }
 
-  /** As the list of servers knows this one. */
+  /** The id of this server in the list of servers. */
   get processId(): number {
     return this.#process;
   }
@@ -149,7 +149,7 @@ export class PostgresGovernanceStore extends PostgresStore implements Governance
     return this.#counted(keysOf([counters]), async (found) => ({ result: usedBy(counters, found) }));
   }
 
-  /** One after another: what one batch ends is not restored beside it. */
+  /** Settlements run one after another, so that a call is not restored while another batch settles it. */
   settle(batch: readonly Settlement[]): Promise<Settled> {
     return this.#inTurn(() => this.#settle(batch));
   }
@@ -231,10 +231,10 @@ export class PostgresGovernanceStore extends PostgresStore implements Governance
     if (this.#isClosed) return;
     this.#stop();
     try {
-      // One that still has calls stays on the list: another server settles them.
+      // A server that still has calls stays on the list: another server settles them.
       if (this.#process !== 0) await this.#unlist(this.#process);
     } catch {
-      // Its lease ends.
+      // Its lease expires.
     } finally {
       await super.close();
     }
@@ -251,7 +251,7 @@ export class PostgresGovernanceStore extends PostgresStore implements Governance
     for (const timer of this.#timers) clearInterval(timer);
   }
 
-  /** One transaction that counts, in two round trips: reads, and writes what `act` makes of it. */
+  /** One transaction that counts, in two round trips: the first reads, the second writes what `act` returns. */
   async #counted<T>(
     keys: ReadonlyMap<string, number>,
     act: (found: Found, client: PostgresClient) => Promise<{ readonly result: T; readonly write?: Written }>,
@@ -277,7 +277,7 @@ export class PostgresGovernanceStore extends PostgresStore implements Governance
       begin = "";
       this.#aheadMs = Number(columnOf(reply, "wall")) - Date.now();
       const moment = { ...this.#moment(), steadyMs: Number(columnOf(reply, "steady")) };
-      // Midnight was between the question and its answer, or the clock of the database was not known yet.
+      // The day changed between query and reply, or the clock of the database was not known yet.
       if (moment.day.day !== day.day) {
         day = moment.day;
         continue;
@@ -306,7 +306,7 @@ export class PostgresGovernanceStore extends PostgresStore implements Governance
       steady: steadyMs,
       now: wallMs,
       wall: this.#options.clock === undefined ? wallMs : null,
-      // A call before all others, so that those of the first minute can be told apart.
+      // An entry older than all calls, from which the calls of the first minute are counted.
       times: added.flatMap(({ key, last, newestAtMs, addedCalls }) => {
         const time = [key, Math.max(steadyMs, newestAtMs), last];
         return last === addedCalls ? [[key, -WINDOW_MS, 0], time] : [time];
@@ -323,7 +323,7 @@ export class PostgresGovernanceStore extends PostgresStore implements Governance
     return true;
   }
 
-  /** Behind the lock of admissions: one that is still under way in the database has ended then. */
+  /** Waits for the lock of admissions: an admission that was still running in the database has ended then. */
   async #giveBackDoubtful(): Promise<void> {
     if (this.#doubtful.length === 0) return;
     const calls = this.#doubtful;
@@ -343,22 +343,23 @@ export class PostgresGovernanceStore extends PostgresStore implements Governance
     );
   }
 
-  /** The calls that run here go on, so they count: a crash of the database may have lost their admissions. */
+  /** The calls in flight on this server must count: a crash of the database may have lost their admissions. */
   async #restoreIfCrashed(client: PostgresClient): Promise<unknown> {
     const { rows } = await client.query<Record<string, unknown>>(EPOCH_SQL);
     const epoch = columnOf(rows[0], "epoch");
     if (epoch === this.#epoch) return epoch;
     const givenMs = this.#options.clock === undefined ? null : Math.floor(this.#options.clock.steadyMs());
-    // Those of an earlier entry in the list of servers were settled when it was taken for dead.
+    // Calls under an earlier id of this server were settled when it was treated as dead.
     const [from, to] = callsOf(this.#process);
     const starts = [...this.#running.values()].filter(({ call }) => call >= from && call < to);
     await client.query("SELECT owlclaw_call_restore_1($1, $2, $3)", [this.#process, JSON.stringify(starts), givenMs]);
     return epoch;
   }
 
-  /** It was silent for longer than its lease, and its calls were settled by another server. */
+  /** The server was silent for longer than its lease, and another server has settled its calls. */
   async #listAgain(client: PostgresClient): Promise<void> {
-    // Once this is lost, nobody could tell calls of a crash from those that another server has settled.
+    // If a crash lost this row, calls that the crash has lost could not be told apart from calls that another server
+    // has settled.
     await client.query("SET LOCAL synchronous_commit = on");
     const { rows } = await client.query<Record<string, unknown>>(LIST_SQL);
     this.#process = Number(rows[0]?.["id"]);
@@ -385,7 +386,10 @@ export class PostgresGovernanceStore extends PostgresStore implements Governance
   }
 }
 
-/** JSON for the function that writes a batch. The starts are apart: it reads the counts several times. */
+/**
+ * JSON for the function that writes a batch. The starts are separate, because the function reads the counts several
+ * times.
+ */
 interface Written {
   readonly counts: string;
   readonly starts: string;
@@ -421,7 +425,7 @@ async function replaceStart(client: PostgresClient, { call, draft, mac }: Start)
   await client.query("UPDATE call_starts SET draft = $2, mac = $3 WHERE call = $1", [call, draft, mac]);
 }
 
-/** Only where a limit was lowered are there more calls in the window than it allows. */
+/** The window holds more calls than the limit only after the limit was lowered. */
 async function loadBlocker(
   client: PostgresClient,
   counts: KeyCounts,
@@ -469,14 +473,14 @@ function toStart(row: unknown): Start {
   };
 }
 
-/** Of several statements in one message, which the driver's types do not know. */
+/** The reply of the last of several statements in one message, a result that the driver's types do not describe. */
 async function lastReply(client: PostgresClient, sql: string): Promise<unknown> {
   const results: unknown = await client.query(sql);
   const last: unknown = Array.isArray(results) ? results.at(-1) : results;
   return columnOf(listOf(columnOf(last, "rows"))[0], "reply");
 }
 
-/** No text that a caller could think of ends it: the tag is made anew for each process. */
+/** Random for each process, so that no text from a caller can end the quotation. */
 const TAG = `$owl${randomBytes(9).toString("hex")}$`;
 
 function quoted(text: string): string {

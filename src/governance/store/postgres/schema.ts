@@ -16,7 +16,7 @@ CREATE TABLE call_servers (id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, b
 CREATE UNLOGGED TABLE call_epoch (is_only BOOLEAN PRIMARY KEY, token TEXT NOT NULL)`;
 
 /**
- * PostgreSQL empties unlogged tables when it starts again after a crash. A new token tells the servers that admissions
+ * PostgreSQL empties unlogged tables when it starts again after a crash. A new token shows the servers that admissions
  * which had not reached the disk are lost.
  */
 const EPOCH = `
@@ -33,7 +33,7 @@ BEGIN
   RETURN found;
 END $$`;
 
-/** What an earlier version has counted. Its tables stay, for a server of that version that goes on for a while. */
+/** Imports the counts of an earlier version. Its tables remain, for servers of that version that still run. */
 const TAKE_OVER = `
 DO $$ BEGIN
   IF to_regclass('limit_spent') IS NOT NULL THEN
@@ -44,8 +44,8 @@ DO $$ BEGIN
 END $$`;
 
 /**
- * Takes the lock behind which calls are admitted one batch after another, and reads the counts of the keys. The clock of
- * the database goes on where it was set back: the difference is kept.
+ * Takes the lock that serializes admissions, and reads the counts of the keys. When the clock of the database is set
+ * back, time continues from its last value: the difference is stored.
  */
 const COUNTS = `
 CREATE FUNCTION owlclaw_call_counts_1(server BIGINT, keys JSON, today TEXT, this_month TEXT, given_ms BIGINT) RETURNS JSON
@@ -73,7 +73,7 @@ BEGIN
     'listed', EXISTS (SELECT FROM call_servers WHERE id = server), 'epoch', owlclaw_call_epoch_1());
 END $$`;
 
-/** Writes what a batch has counted, in the transaction that has the lock. Rows are locked in the order of their keys. */
+/** Writes the counts of a batch, in the transaction that holds the lock. Rows are locked in the order of their keys. */
 const ADD = `
 CREATE FUNCTION owlclaw_call_add_1(server BIGINT, batch JSON, starts JSON) RETURNS VOID
 LANGUAGE plpgsql VOLATILE AS $$
@@ -94,8 +94,8 @@ BEGIN
 END $$`;
 
 /**
- * Counts the running calls of a server again whose admissions a crash of the database has lost: in the minute of now, on the
- * day of their admission. Does nothing for a server that another one has taken for dead: its calls are settled.
+ * Counts calls in flight again when a crash of the database has lost their admissions: in the current minute, and on
+ * the day of their admission. Does nothing for a server that another one has treated as dead: its calls are settled.
  */
 const RESTORE = `
 CREATE FUNCTION owlclaw_call_restore_1(server BIGINT, starts JSON, given_ms BIGINT) RETURNS VOID
@@ -132,8 +132,8 @@ BEGIN
 END $$`;
 
 /**
- * Releases what calls hold, books what they cost and appends their rows behind the head that the server knows. Changes
- * nothing and returns nothing where the head is another, or a call has ended already.
+ * Releases what calls hold, books their costs and appends their rows after the head that the server knows. Changes
+ * nothing and returns NULL when the head is another one, or when a call has already ended.
  */
 const SETTLE = `
 CREATE FUNCTION owlclaw_call_settle_1(ends JSON, known_seq BIGINT, known_hash TEXT, batch JSON) RETURNS JSON
@@ -174,5 +174,5 @@ BEGIN
   RETURN COALESCE(spendings, '[]');
 END $$`;
 
-/** Steps of the schema, in order. A step that has shipped stays as it is. */
+/** The migrations, in order. A migration that has been released never changes. */
 export const CALL_MIGRATIONS: readonly string[] = [TABLES, TAKE_OVER, EPOCH, COUNTS, ADD, RESTORE, SETTLE];

@@ -9,7 +9,7 @@ const TRIM_MS = 1000;
 const MAX_TRIMMED_KEYS = 10_000;
 const KEPT_DAYS = 400;
 const DAY_MS = 86_400_000;
-/** Far more than one transaction should settle. */
+/** The most starts that one transaction settles. */
 const MAX_DEAD_STARTS = 500;
 
 type Row = readonly unknown[];
@@ -28,7 +28,7 @@ interface Ended {
 }
 
 export interface Ending {
-  /** By settlement: whether it counts; one whose call has no start any more does not. */
+  /** For each settlement, whether it takes effect. It does not when the start of its call is gone. */
   readonly counts: readonly boolean[];
   readonly spendings: readonly (readonly Spending[])[];
 }
@@ -54,7 +54,7 @@ export class CallTables {
     this.#statements = Object.fromEntries(prepared) as Record<keyof typeof SQL, Statement>;
   }
 
-  /** The counts of these keys, each with the lowest limit of a minute that is asked about. */
+  /** Loads the counts of these keys, each with the lowest limit per minute of its counters. */
   load(keys: ReadonlyMap<string, number>, { steadyMs, day }: Moment): Map<string, KeyCounts> {
     const counts = new Map<string, KeyCounts>();
     if (keys.size === 0) return counts;
@@ -68,7 +68,7 @@ export class CallTables {
     return counts;
   }
 
-  /** Only where a limit was lowered are there more calls in the window than it allows. */
+  /** The window holds more calls than the limit only after the limit was lowered. */
   #loadBlocker(counts: KeyCounts, limit: number | undefined, fromMs: number): void {
     const { key, last, expired } = counts;
     if (limit === undefined || last - expired <= limit) return;
@@ -76,13 +76,13 @@ export class CallTables {
     if (row !== undefined) counts.blockedByMs = Number(row[0]);
   }
 
-  /** Writes what a batch has counted. */
+  /** Writes the counts and starts of a batch. */
   add(counts: Iterable<KeyCounts>, starts: readonly Start[], { steadyMs, day }: Moment): void {
     const times: unknown[] = [];
     const days: unknown[] = [];
     for (const { key, last, newestAtMs, expired, addedCalls, addedMicros } of counts) {
       if (addedCalls === 0) continue;
-      // A call before all others, so that those of the first minute can be told apart.
+      // An entry older than all calls, from which the calls of the first minute are counted.
       if (last === addedCalls) times.push([key, -WINDOW_MS, 0]);
       times.push([key, Math.max(steadyMs, newestAtMs), last]);
       days.push([key, addedCalls, addedMicros]);
@@ -98,7 +98,7 @@ export class CallTables {
       putStart.run(start.call, JSON.stringify(start.holds), start.day, start.micros, start.draft, start.mac);
   }
 
-  /** The newest of the calls that are older than the window stays: those behind it are counted from there. */
+  /** Keeps the newest of the calls that are older than the window: the calls after it are counted from there. */
   #trim(key: string, steadyMs: number): void {
     if (steadyMs - (this.#trimmedAtMs.get(key) ?? Number.NEGATIVE_INFINITY) < TRIM_MS) return;
     this.#statements.trim.run(key, steadyMs - WINDOW_MS);
@@ -178,7 +178,7 @@ export class CallTables {
     return Number(rows([this.#statements.spentSince.get(key, month)])[0]?.[0] ?? 0);
   }
 
-  /** Whether the process is on the list of those that share the store. */
+  /** Whether the process is registered among those that share the store. */
   isListed(process: number): boolean {
     return this.#statements.isListed.get(process) !== undefined;
   }
@@ -201,7 +201,7 @@ export class CallTables {
     }));
   }
 
-  /** Once it has no calls left. */
+  /** Removes the process from the list, unless it still has calls. */
   unlist(process: number): void {
     this.#statements.unlist.run(process, ...callsOf(process));
   }
@@ -219,7 +219,7 @@ export class CallTables {
     );
   }
 
-  /** Days and budgets of the file in which earlier versions counted; once. */
+  /** Imports days and budgets, once, from the file in which earlier versions counted. */
   takeOver(path: string): void {
     const { changes } = this.#db
       .prepare("INSERT OR IGNORE INTO ledger_meta (name, value) VALUES ('limits', 'here')")
@@ -239,7 +239,7 @@ export class CallTables {
     }
   }
 
-  /** After a restart of the machine the steady clock starts anew: what was counted before counts as if it came now. */
+  /** After a restart of the machine the steady clock starts at 0: earlier calls count as if they arrived now. */
   adoptBoot(bootId: string, { steadyMs, wallMs }: Moment): void {
     const [row] = rows(this.#db.prepare("SELECT value FROM ledger_meta WHERE name = 'boot'").raw().all());
     if (row?.[0] !== bootId) {
@@ -252,12 +252,12 @@ export class CallTables {
       );
       this.#db.prepare("INSERT OR REPLACE INTO ledger_meta (name, value) VALUES ('boot', ?)").run(bootId);
     }
-    // Keys without a call in the window.
+    // Removes keys without a call in the window.
     this.#db
       .prepare("DELETE FROM call_times WHERE key IN (SELECT key FROM call_times GROUP BY key HAVING max(at) <= ?)")
       .run(steadyMs - WINDOW_MS);
     this.#db.exec("DELETE FROM call_places WHERE running = 0");
-    // Far more than any limit looks back, so that a clock that was set wrong for a while forgets nothing.
+    // Kept far longer than any limit needs, so that a clock that is wrong for a while deletes no counts.
     const day = new Date(wallMs - KEPT_DAYS * DAY_MS).toISOString().slice(0, 10);
     this.#db.prepare("DELETE FROM call_days WHERE day < ? AND reserved = 0").run(day);
   }
@@ -271,12 +271,12 @@ function parseHolds(text: unknown): readonly Hold[] {
   try {
     return toHolds(JSON.parse(String(text)));
   } catch {
-    // Not written by a server: its MAC does not fit either.
+    // Not written by a server: its MAC does not match either.
     return [];
   }
 }
 
-/** Of a statement that answers with one text. */
+/** The rows in the JSON text that a statement returns. */
 function listOf(row: unknown): readonly Row[] {
   const [text]: Row = rows([row])[0] ?? [];
   const list: unknown = typeof text === "string" ? JSON.parse(text) : undefined;
@@ -294,7 +294,7 @@ const READS = new Set<string>([
 ]);
 
 const SQL = {
-  // One text for all rows: each row that crosses from the database costs more than its JSON.
+  // One JSON text for all rows: each row that is fetched separately costs more than its JSON.
   loadCounts: `SELECT json_group_array(json_array(asked.value,
       (SELECT n FROM call_times WHERE key = asked.value ORDER BY at DESC LIMIT 1),
       (SELECT max(at) FROM call_times WHERE key = asked.value),

@@ -17,12 +17,14 @@ import {
 import type { Moment } from "../key-counts.ts";
 import { CallTables, type Ending } from "./call-tables.ts";
 
-/** A process that cannot be looked at, in another container, is dead when it has not moved for this long. */
+/**
+ * A process in another container cannot be inspected: it is treated as dead when its beat is unchanged for this long.
+ */
 const SILENCE_MS = 30_000;
 const BEAT_MS = 5000;
 
 export interface SqliteGovernanceStoreOptions extends SqliteStoreOptions {
-  /** Asked with every transaction: a reload may change it. */
+  /** Read in every transaction: a reload may change it. */
   readonly timeZone: () => string;
   readonly clock?: Clock;
   /** The file in which earlier versions counted. */
@@ -32,8 +34,8 @@ export interface SqliteGovernanceStoreOptions extends SqliteStoreOptions {
 }
 
 /**
- * Counts, budgets, begun calls and the ledger in one file that several processes share. Transactions are the only thing
- * that they have in common: nothing is kept in memory from one to the next.
+ * Counts, budgets, started calls and the ledger in one file that several processes share. They share state only through
+ * transactions: nothing is kept in memory from one to the next.
  */
 export class SqliteGovernanceStore extends SqliteStore implements GovernanceStore {
   readonly #options: SqliteGovernanceStoreOptions;
@@ -66,7 +68,7 @@ export class SqliteGovernanceStore extends SqliteStore implements GovernanceStor
     }
   }
 
-  /** As the list of processes knows this one. */
+  /** The id of this process in the list of processes. */
   get processId(): number {
     return this.#process;
   }
@@ -124,13 +126,13 @@ export class SqliteGovernanceStore extends SqliteStore implements GovernanceStor
 
   override async close(): Promise<void> {
     if (this.#isClosed) return;
-    // One that still has calls stays on the list: the next process settles them.
+    // A process that still has calls stays on the list: the next process settles them.
     const left = this.#process === 0 ? undefined : this.#count((tables) => tables.unlist(this.#process));
     this.#stop();
     try {
       await left;
     } catch {
-      // The next process finds that this one is gone.
+      // The next process detects that this one has ended.
     } finally {
       await super.close();
     }
@@ -157,7 +159,9 @@ export class SqliteGovernanceStore extends SqliteStore implements GovernanceStor
     });
   }
 
-  /** Also of one that was silent for long: its calls were settled by another process, and it goes on under a new number. */
+  /**
+   * Also registers a process that was silent for long: another process has settled its calls, and it gets a new number.
+   */
   #list(tables: CallTables): void {
     this.#process = tables.list(identifySelf());
     this.#lastCall = 0;
@@ -167,7 +171,7 @@ export class SqliteGovernanceStore extends SqliteStore implements GovernanceStor
     try {
       await this.#count((tables) => tables.beat(this.#process));
     } catch {
-      // The next one tries again, and calls find out for themselves that the store is gone.
+      // The next beat tries again, and calls report by themselves that the store is unavailable.
     }
   }
 
