@@ -129,7 +129,7 @@ describe.skipIf(SERVICES_MISSING !== undefined)(
     ): Promise<unknown> {
       const message = {
         kind: "session",
-        door: "mcp",
+        endpoint: "mcp",
         method: "POST",
         sessionId: ada.session,
         headers: { accept: BOTH },
@@ -162,7 +162,7 @@ describe.skipIf(SERVICES_MISSING !== undefined)(
       ["with a token of rubbish", () => ({ authorization: "Bearer x" }), "unauthorized"],
       ["with somebody else's token", () => ({ authorization: `Bearer ${mallory.token}` }), "session_not_found"],
       ["for a session that never was", () => ({ sessionId: `${homeId}.${"A".repeat(32)}` }), "session_not_found"],
-      ["for a stream that never was", () => ({ door: "sse" }), "session_not_found"],
+      ["for a stream that never was", () => ({ endpoint: "sse" }), "session_not_found"],
       ["with a principal of its own", () => ({ principal: "ada" }), "invalid_request"],
     ])("even with the key, one %s opens nothing", async (_name, change, kind) => {
       expect(await forward(change())).toMatchObject([{ error: { kind } }]);

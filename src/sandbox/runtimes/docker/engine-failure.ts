@@ -73,10 +73,15 @@ export function explainEngineError(error: unknown, image: string): unknown {
       },
     );
   }
-  // The engine's own words may name folders of the host: they are for the log.
-  return new OwlError("internal", "the container could not be started; the server's log has the engine's reason", {
-    cause: error,
-  });
+  return new OwlError("internal", `the container could not be started: ${withoutPaths(message)}`, { cause: error });
+}
+
+const MAX_REASON_CHARS = 200;
+
+/** The engine names folders of the host, and may print its own structures. The server's log has the whole text. */
+function withoutPaths(message: string): string {
+  const text = message.replaceAll(/(?<![\w.])\/[^\s:"',;)]+/g, "(path)");
+  return text.length > MAX_REASON_CHARS ? `${text.slice(0, MAX_REASON_CHARS)}…` : text;
 }
 
 /** The kernel's message, which engines and programs pass on. */
