@@ -20,7 +20,7 @@ export const routeTable: Generator = async (root) => {
   const [before, after] = [text.indexOf(BEGIN), text.indexOf(END)];
   if (before === -1 || after === -1) throw new Error(`${PAGE} has no ${BEGIN} … ${END}`);
   const rows = ROUTES.map(({ methods, path, role, about }) => [
-    `${methods.map((method) => `\`${method}\``).join(", ")}`,
+    methods.map((method) => `\`${method}\``).join(", "),
     `\`${path}\``,
     WHO[role],
     about,

@@ -1,28 +1,37 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { mintToken } from "../../src/auth/mint-token.ts";
 import { ROUTES } from "../../src/transport/http/http-routes.ts";
-import { temporaryFolder } from "../unit/config/temporary-folder.ts";
 import { type HttpServerProcess, startHttp } from "./server.ts";
 
 const SECRET = "a secret of a test that is long enough";
-/** A client may read its own figures, and skills. Metrics have a rule of their own. */
 const REQUESTS = ROUTES.flatMap(({ path, methods, role }) =>
   methods.map((method) => ({ role, request: `${method} ${path}`, method, path: path.replaceAll(/\{[^}]*\}/g, "0") })),
 );
 
+const root = mkdtempSync(join(tmpdir(), "owlclaw-routes-"));
 let server: HttpServerProcess;
 let token: string;
 
 beforeAll(async () => {
+  const skill = join(root, "skills", "shop", "greet");
+  mkdirSync(skill, { recursive: true });
+  writeFileSync(join(skill, "SKILL.md"), "---\nname: greet\ndescription: Greets.\n---\nSay hello.\n");
   server = await startHttp({
     config: {
       auth: { enabled: true, jwt: { secret: SECRET } },
-      sandbox: { root: temporaryFolder({}), enabled: true, pool: { size: 0 } },
+      skills: { dir: join(root, "skills") },
+      sandbox: { root: join(root, "data"), enabled: true, pool: { size: 0 } },
     },
   });
   token = await mintToken({ secret: SECRET, subject: "ada", scopes: [], expiresInSeconds: 600 });
 });
-afterAll(() => server.stop());
+afterAll(async () => {
+  await server.stop();
+  rmSync(root, { recursive: true, force: true });
+});
 
 async function statusOf({ method, path }: { method: string; path: string }, authorization?: string): Promise<number> {
   const response = await fetch(`${server.origin}${path}`, {

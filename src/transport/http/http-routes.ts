@@ -241,7 +241,7 @@ function row<Name extends keyof Endpoints>(
     serve,
     ...facts
   }: RouteFacts & {
-    serve(endpoints: Present<Name>, exchange: HttpExchange, request: RouteRequest): void | Promise<void>;
+    readonly serve: (endpoints: Present<Name>, exchange: HttpExchange, request: RouteRequest) => void | Promise<void>;
   },
 ): Row {
   return {
