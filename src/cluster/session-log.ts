@@ -109,11 +109,11 @@ export class SessionLog implements StoredSession {
 
   #state() {
     const { key, seal, source, lifeMs } = this.#options;
-    return { op: "state", key, state: seal.seal(STATE_PLACE, JSON.stringify(source.state())), lifeMs } as const;
+    return { op: "state", key, state: seal.seal(STATE_CONTEXT, JSON.stringify(source.state())), lifeMs } as const;
   }
 }
 
-export const STATE_PLACE = "state";
+export const STATE_CONTEXT = "state";
 
 export function streamContext(id: string): string {
   return `stream ${id}`;

@@ -1,7 +1,7 @@
 import type { Logger } from "../telemetry/logger.ts";
 import type { ClusterDatabase, SessionLocation, TakenRow } from "./cluster-database.ts";
 import { SessionWriter } from "./session-writer.ts";
-import { eventContext, SessionLog, type SessionSource, STATE_PLACE, streamContext } from "./session-log.ts";
+import { eventContext, SessionLog, type SessionSource, STATE_CONTEXT, streamContext } from "./session-log.ts";
 import {
   readFacts,
   readState,
@@ -48,7 +48,7 @@ export class SessionStore {
   async read(sessionId: string): Promise<SessionState | undefined> {
     const sealed = await this.#options.database.readSession(storedNameOf(sessionId));
     if (sealed === undefined) return undefined;
-    return unlessForged(() => readState(this.#sealOf(sessionId).open(STATE_PLACE, sealed)));
+    return unlessForged(() => readState(this.#sealOf(sessionId).open(STATE_CONTEXT, sealed)));
   }
 
   /** `undefined` when the session is owned by another server than `from`, or `from` lives. */
@@ -58,7 +58,7 @@ export class SessionStore {
     if (taken === undefined) return undefined;
     const seal = this.#sealOf(sessionId);
     return unlessForged(() => ({
-      state: readState(seal.open(STATE_PLACE, taken.state)),
+      state: readState(seal.open(STATE_CONTEXT, taken.state)),
       times: taken.taken,
       streams: taken.streams.map((stream) => readStream(seal, stream)),
     }));

@@ -7,7 +7,7 @@ import { PostgresGovernanceStore } from "../../src/governance/store/postgres/pos
 import { loadLedgerKeys } from "../../src/governance/ledger/keys.ts";
 import { Database } from "../../src/platform/postgres-database.ts";
 import type { Lease } from "../../src/governance/store/governance-store.ts";
-import { openPostgresReader } from "../../src/governance/ledger/postgres/postgres-store.ts";
+import { openPostgresReader, PostgresStore } from "../../src/governance/ledger/postgres/postgres-store.ts";
 import { POSTGRES_MISSING, type PostgresService, startPostgres } from "../services/postgres.ts";
 import { storeContract } from "../unit/governance/store/store-contract.ts";
 import {
@@ -129,6 +129,7 @@ describe.skipIf(POSTGRES_MISSING !== undefined)(
 
     describe("a PostgreSQL that crashes before admissions have reached its disk", () => {
       const limited = counter({ minute: 10, day: 10, atOnce: 2, budget: 100 });
+      const OWN_ROW = draft({ traceId: "f".repeat(32) });
       let own: PostgresService;
 
       /** Takes two calls, and crashes the database without them. The call of the second store is durable. */
@@ -168,7 +169,7 @@ describe.skipIf(POSTGRES_MISSING !== undefined)(
 
       test("books the cost of a call that ends after the crash, with its row", async () => {
         const { store, other, lost } = await crashWithRunningCalls();
-        const settlement = { call: lost.call, costMicros: 35, draft: draft() };
+        const settlement = { call: lost.call, costMicros: 35, draft: OWN_ROW };
         expect(await again(() => store.settle([settlement]))).toMatchObject({ seqs: [2] });
         expect(await store.usage([limited])).toMatchObject([{ used: 2 }, { used: 2 }, { used: 0 }, { used: 45 }]);
         // A second end of the same call counts for nothing.
@@ -189,7 +190,7 @@ describe.skipIf(POSTGRES_MISSING !== undefined)(
           ok: false,
           refusal: { name: "monthlyBudget", used: 80 },
         });
-        await store.settle([{ call: lost.call, costMicros: 40, draft: draft() }]);
+        await store.settle([{ call: lost.call, costMicros: 40, draft: OWN_ROW }]);
         expect(await store.usage([limited])).toMatchObject([{ used: 3 }, { used: 3 }, { used: 0 }, { used: 80 }]);
         await close(store, other);
       });
@@ -212,6 +213,31 @@ describe.skipIf(POSTGRES_MISSING !== undefined)(
         await close(store, other);
       });
 
+      test("books a call once whose end was durable, and whose answer the crash has lost", async () => {
+        const { store, other, lost } = await crashWithRunningCalls();
+        const settlement = { call: lost.call, costMicros: 35, draft: OWN_ROW };
+        await again(() => store.usage([limited]));
+        const append = vi.spyOn(PostgresStore.prototype as unknown as { appendBy: () => unknown }, "appendBy");
+        append.mockImplementationOnce(async function lostAnswer(this: unknown, ...args: []) {
+          append.mockRestore();
+          await (PostgresStore.prototype as unknown as { appendBy: () => unknown }).appendBy.apply(this, args);
+          await own.kill();
+          await own.start();
+          throw new OwlError("store_unavailable", "the connection was lost behind the commit");
+        });
+        await expect(store.settle([settlement])).rejects.toMatchObject({ kind: "store_unavailable" });
+        expect(own.sql("SELECT count(*) FROM ledger WHERE kind <> 'checkpoint'")).toBe("2");
+        expect(await again(() => store.settle([settlement]))).toMatchObject({ seqs: [0] });
+        expect(await again(() => other.usage([limited]))).toMatchObject([
+          { used: 2 },
+          { used: 2 },
+          { used: 0 },
+          { used: 45 },
+        ]);
+        expect(own.sql("SELECT count(*) FROM ledger WHERE kind <> 'checkpoint'")).toBe("2");
+        await close(store, other);
+      });
+
       test("leaves a call ended that another server has ended, and charges it once", async () => {
         const { store, other, lost } = await crashWithRunningCalls();
         await again(() => store.usage([limited]));
@@ -219,7 +245,7 @@ describe.skipIf(POSTGRES_MISSING !== undefined)(
         await again(async () => expect((await lease(store, limited, { reserve: 0 })).call).toBeGreaterThan(lost.call));
         own.sql(`UPDATE call_servers SET beat_at = 0 WHERE id = ${store.processId}`);
         expect(await other.recover()).toBe(2);
-        expect(await store.settle([{ call: lost.call, costMicros: 35, draft: draft() }])).toMatchObject({ seqs: [0] });
+        expect(await store.settle([{ call: lost.call, costMicros: 35, draft: OWN_ROW }])).toMatchObject({ seqs: [0] });
         expect(await other.usage([limited])).toMatchObject([{ used: 3 }, { used: 3 }, { used: 0 }, { used: 50 }]);
         await close(store, other);
       });

@@ -7,6 +7,7 @@ import {
   type PostgresStoreOptions,
   type RowsAndMore,
 } from "../../ledger/postgres/postgres-store.ts";
+import { COLUMNS, type Draft } from "../../ledger/row.ts";
 import type { CallId, Settled, Settlement, Spending } from "../../ledger/store.ts";
 import type { Database, PostgresClient } from "../../../platform/postgres-database.ts";
 import { Calendar, type Day, type Clock } from "../calendar.ts";
@@ -39,6 +40,13 @@ const TIDY_MS = 3_600_000;
 
 const SETTLE_SQL = "SELECT owlclaw_call_settle_1($1, $2, $3, $4) AS reply";
 const NOW_SQL = "floor(extract(epoch FROM clock_timestamp()) * 1000)::BIGINT";
+/** Time and duration are in milliseconds and microseconds: two calls with one trace id do not share both. */
+const ROW_SQL =
+  "SELECT FROM ledger WHERE time = $1 AND trace_id = $2 AND duration_us = $3 AND principal = $4 AND name = $5";
+/** A draft has no `seq`. */
+const ROW_COLUMNS = (["time", "trace_id", "duration_us", "principal", "name"] as const).map(
+  (name) => COLUMNS.indexOf(name) - 1,
+);
 const EPOCH_SQL = "SELECT owlclaw_call_epoch_1() AS epoch";
 const STARTS_SQL = "SELECT call, holds, day, micros, draft, mac FROM call_starts";
 /** Deletes what no limit needs any more. 400 days is far longer than any limit needs. */
@@ -76,6 +84,8 @@ export class PostgresGovernanceStore extends PostgresStore implements Governance
   readonly #running = new Map<CallId, Start>();
   /** Changes when the database crashes. */
   #epoch: unknown;
+  /** Rows that were sent and not answered: the database may have stored them before it crashed. */
+  readonly #unanswered = new Map<CallId, Draft>();
   #settling: Promise<unknown> = Promise.resolve();
   #isClosed = false;
 
@@ -151,7 +161,13 @@ export class PostgresGovernanceStore extends PostgresStore implements Governance
 
   /** Settlements run one after another, so that a call is not restored while another batch settles it. */
   settle(batch: readonly Settlement[]): Promise<Settled> {
-    return this.#inTurn(() => this.#settle(batch));
+    return this.#inTurn(async () => {
+      for (const { call, draft, goesOnAs } of batch)
+        if (call !== undefined && draft !== undefined && goesOnAs === undefined) this.#unanswered.set(call, draft);
+      const settled = await this.#settle(batch);
+      for (const { call } of batch) if (call !== undefined) this.#unanswered.delete(call);
+      return settled;
+    });
   }
 
   #inTurn<T>(act: () => Promise<T>): Promise<T> {
@@ -351,9 +367,23 @@ export class PostgresGovernanceStore extends PostgresStore implements Governance
     const givenMs = this.#options.clock === undefined ? null : Math.floor(this.#options.clock.steadyMs());
     // Calls under an earlier id of this server were settled when it was treated as dead.
     const [from, to] = callsOf(this.#process);
-    const starts = [...this.#running.values()].filter(({ call }) => call >= from && call < to);
+    const ended = await this.#endedCalls(client);
+    const starts = [...this.#running.values()].filter(({ call }) => call >= from && call < to && !ended.has(call));
     await client.query("SELECT owlclaw_call_restore_1($1, $2, $3)", [this.#process, JSON.stringify(starts), givenMs]);
     return epoch;
+  }
+
+  /** The calls whose row is in the ledger although no answer said so: they must not count again. */
+  async #endedCalls(client: PostgresClient): Promise<ReadonlySet<CallId>> {
+    const ended = new Set<CallId>();
+    for (const [call, draft] of this.#unanswered) {
+      const { rows } = await client.query(
+        ROW_SQL,
+        ROW_COLUMNS.map((column) => draft[column] ?? null),
+      );
+      if (rows.length > 0) ended.add(call);
+    }
+    return ended;
   }
 
   /** The server was silent for longer than its lease, and another server has settled its calls. */
